@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, open_at_cursor, scan
+from completion.syntax.heredocs import without_heredocs
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import (
     closes_block,
@@ -18,13 +19,6 @@ from completion.syntax.line_roles import (
 _PREFIX_CHARACTERS = 16_000
 _SUFFIX_CHARACTERS = 6_000
 _OPENERS = ("{", "(", "[", ":", "=>", "->")
-_SHELL_HEREDOC = re.compile(r"(?<![<(])<<-?[ \t]*\\?([\"']?)(?P<end>[A-Za-z_]\w*)\1")
-_HEREDOC = re.compile(r"(?:<<[-~]?|<<<)([\"'`]?)(?P<end>[A-Z_]\w*)\1")
-_HEREDOCS = {
-    **dict.fromkeys(["shellscript", "sh", "bash", "zsh", "dockerfile"], _SHELL_HEREDOC),
-    **dict.fromkeys(["ruby", "crystal", "perl", "php", "terraform", "hcl"], _HEREDOC),
-}
-"""By language, what begins a heredoc; in Ruby, `a << b` adds to a list."""
 _STATEMENT_END = re.compile(r";[ \t]*(?:--.*)?\Z")
 
 
@@ -101,7 +95,7 @@ class BlockEnd:
         text = line.strip()
         if text and depth(line) >= max(floor, 1):
             return None
-        code, in_heredoc = _without_heredocs(earlier, self._language)
+        code, in_heredoc = without_heredocs(earlier, self._language)
         if in_heredoc or self._within_expression(code):
             return None
         if not text:
@@ -144,22 +138,6 @@ class BlockEnd:
             return False
         waiting = bool(self._waiting) and self._waiting[-1].closed_at is None and not found.unopened
         return bool(found.open) or waiting
-
-
-def _without_heredocs(text: str, language: str) -> tuple[str, bool]:
-    """Return a text without the lines of its heredocs, and whether it ends within one."""
-    begins = _HEREDOCS.get(language)
-    if begins is None or "<<" not in text:
-        return text, False
-    kept, end = [], ""
-    for line in text.split("\n"):
-        if end:
-            end = "" if line.strip().rstrip(";,)") == end else end
-            continue
-        kept.append(line)
-        found = begins.search(line)
-        end = found["end"] if found else ""
-    return "\n".join(kept), bool(end)
 
 
 class BlockEnds:

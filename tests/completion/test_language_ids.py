@@ -5,6 +5,7 @@ import pytest
 from completion.edits import NextEditRequest
 from completion.language_ids import ending_of, known_language, language_of
 from completion.request import CompletionRequest
+from completion.syntax.literal_styles import COMPLETE_STYLES
 
 
 @pytest.mark.parametrize(
@@ -55,3 +56,8 @@ def test_an_unsaved_document_gets_the_ending_of_its_language_by_any_name():
         ".md",
         "",
     )
+
+
+@pytest.mark.parametrize("language", sorted(COMPLETE_STYLES))
+def test_a_language_that_has_a_style_is_known_by_the_name_of_the_style(language):
+    assert known_language(language) == language
