@@ -122,9 +122,9 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
     found = scan(text, language, string)
     if found.comment:
         return 0
-    long = [one for one in style_of(language).multi_line_strings if len(one) > 1 and found.string in ("", one)]
-    shortest = 1 if found.string else 2  # outside strings, one quote begins a string
-    for one in long:
+    strings = style_of(language).strings
+    for one in [found.string] if found.string else strings:
+        shortest = 2 if not found.string and one[0] in strings else 1  # one quote begins a string, too
         for count in range(len(one) - 1, shortest - 1, -1):
             # quotes that end a string do not begin another one
             if text.endswith(one[:count]) and scan(text[:-count], language, string).string == found.string:
