@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -10,7 +11,12 @@ from completion.request import Suggestion
 from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, Scan, begun_delimiter, scan
 from completion.syntax.literal_styles import style_of
 
-_PUNCTUATION = frozenset(";,:. {\t")
+_PUNCTUATION = frozenset(";,:. {\t>")
+_TAGGED = frozenset({"html", "xml", "vue", "svelte", "php"})
+_WITHIN_TAG = re.compile(r"""<[A-Za-z][\w.:-]*(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*+(?:"[^"]*|'[^']*)?)?\Z""")
+_TAG_END = re.compile(r"""\s*/?>""")
+_IN_TAG = re.compile(r"""(?:[^<>"'{/=]|"[^"]*"|'[^']*'|\{[^{}]*\}|[/=](?!>))*+""")  # in Svelte, values have braces
+_MAX_TAG = 1000
 
 
 def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
@@ -23,7 +29,8 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     """
     if context.before.comment:
         return suggestion
-    text = suggestion.text
+    text = _without_tag_end(suggestion.text, context)
+    suggestion = replace(suggestion, text=text)
     covered, last, cut, _ = _settle(text, context)
     if cut is not None:
         kept = _before(text, cut)
@@ -39,8 +46,21 @@ def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     if context.within_comment(text):
         return len(text)
-    whole = len(text) - begun_delimiter(text, context.language, context.before.string)
+    may_end_tag = context.language in _TAGGED and text.endswith("/")
+    whole = len(text) - max(may_end_tag, begun_delimiter(text, context.language, context.before.string))
     return whole if context.before.comment else min(whole, _settle(text, context)[3])
+
+
+def _without_tag_end(text: str, context: Context) -> str:
+    """Return the text up to where it ends the tag around the cursor, if the document ends that tag on the same line."""
+    if context.language not in _TAGGED or ">" not in text or ">" not in context.line_after:
+        return text
+    string = context.before.string
+    if _WITHIN_TAG.search(context.prefix[-_MAX_TAG:]) is None or "<" in context.line_after.partition(">")[0]:
+        return text
+    start = text.find(string) + 1 if string else 0
+    end = _IN_TAG.match(text, start).end()  # type: ignore[union-attr]
+    return text[:end].rstrip() if (start or not string) and _TAG_END.match(text, end) else text
 
 
 def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
