@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, open_at_cursor, scan
 from completion.syntax.heredocs import without_heredocs
-from completion.syntax.indent_style import depth, line_around
+from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import (
     closes_block,
     continues_block,
+    is_clause,
     is_item,
     is_preprocessed,
     may_stay_in_block,
+    opens_alike,
     opens_lines,
 )
 
@@ -158,14 +161,40 @@ def _unclosed_head(before: str, below: Sequence[str], language: str) -> str:
         below: Lines below the cursor's that are not blank.
         language: LSP language identifier.
     """
-    own = before[before.rfind("\n") + 1 :]
-    head = own if own.strip() else line_around(before)
-    if not opens_lines(head, language):
+    *above, own = before.split("\n")
+    if not own.strip():
+        level = depth(own + "|")
+        while above and not (above[-1].strip() and depth(above[-1]) < level):
+            above.pop()
+        own = above.pop() if above else ""
+    if not opens_lines(own, language):
         return ""
-    outside = next((line for line in below if depth(line) <= depth(head)), "")
-    is_beside = depth(outside) == depth(head)
-    closed = is_beside and (closes_block(outside, head, language) or continues_block(outside, head, language))
-    return "" if closed else head
+    outside = next((line for line in below if depth(line) <= depth(own)), "")
+    if depth(outside) == depth(own) and continues_block(outside, own, language):
+        return ""
+    ends = _unpaired(below, own, language, closers=True)
+    others = _unpaired(reversed(above), own, language, closers=False) - is_clause(own)
+    return own if ends <= others else ""
+
+
+def _unpaired(lines: Iterable[str], head: str, language: str, *, closers: bool) -> int:
+    """Return how many of the lines beside `head` close what no line before them opens, or open what none closes.
+
+    In Julia, the lines of a module are not indented, so the end below a function may be that of the module.
+    """
+    level = depth(head)
+    found = waiting = 0
+    for line in takewhile(lambda line: not line.strip() or depth(line) >= level, lines):
+        if not line.strip() or depth(line) > level or is_clause(line):
+            continue
+        closes = closes_block(line, head, language)
+        if closes == closers and (closes or opens_alike(line, head, language)):
+            found, waiting = (found, waiting - 1) if waiting else (found + 1, 0)
+        elif closes or opens_alike(line, head, language):
+            waiting += 1
+        elif closers and not waiting:
+            return found  # a statement beside what is open: the rest belongs to what is around it
+    return found
 
 
 class BlockEnds:

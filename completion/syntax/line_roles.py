@@ -140,6 +140,12 @@ def opens_lines(line: str, language: str) -> bool:
     return opens_element(line) or opens_words(line, language)
 
 
+def opens_alike(line: str, head: str, language: str) -> bool:
+    """Return whether a line opens the same as `head`: an element or environment of its name, or anything with words."""
+    closer = _closer(head, language)
+    return closer == _closer(line, language) and (bool(closer) or opens_words(line, language))
+
+
 def continues_block(line: str, head: str, language: str) -> bool:
     """Return whether a line goes on with what the line `head` above it begins, at the same indentation."""
     if announces(head, language) or line.lstrip().startswith("{"):
@@ -152,13 +158,17 @@ def continues_block(line: str, head: str, language: str) -> bool:
 
 def closes_block(line: str, head: str, language: str) -> bool:
     """Return whether a line closes, with a word or a tag, what the line `head` above it begins."""
-    element = _ELEMENT.fullmatch(head.strip())
-    if element is not None:
-        return line.lstrip().startswith(f"</{element.group(1)}>")
-    environment = _ENVIRONMENT.match(head.strip())
-    if environment is not None and language == "latex":
-        return line.lstrip().startswith(f"\\end{environment.group(1)}")
+    if closer := _closer(head, language):
+        return line.lstrip().startswith(closer)
     return _first_word(line) in _CLOSING.get(language, ())
+
+
+def _closer(head: str, language: str) -> str:
+    """Return what closes the element or environment that a line opens; "" if it opens none."""
+    if element := _ELEMENT.fullmatch(head.strip()):
+        return f"</{element.group(1)}>"
+    environment = _ENVIRONMENT.match(head.strip()) if language == "latex" else None
+    return f"\\end{environment.group(1)}" if environment else ""
 
 
 def may_stay_in_block(line: str, language: str) -> bool:
@@ -166,6 +176,12 @@ def may_stay_in_block(line: str, language: str) -> bool:
     text = line.lstrip()
     words = (*_CONTINUING, *_CLOSING.get(language, ()), "</", "\\end{")
     return text.startswith(("</", "\\end{")) or any(word.startswith(text) for word in words)
+
+
+def is_clause(line: str) -> bool:
+    """Return whether a line goes on with a statement above it: `else`, `rescue`."""
+    word = _first_word(line)
+    return word in _CONTINUING and word not in _ONLY_AFTER
 
 
 def is_item(line: str) -> bool:
