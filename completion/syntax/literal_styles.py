@@ -114,7 +114,9 @@ _PYTHON = _style("#", _QUOTES, _TRIPLE)
 _SCRIPT_REGEX = _regex(r"(,=:\[&|?;", r"(?<=\breturn /)", r"(?<=\bcase /)")  # no brace: Svelte has `{/if}`
 _SCRIPT = _style("//", _QUOTES, "`", blocks=_BLOCK, skipped=_SCRIPT_REGEX, where={"'": _APOSTROPHE})
 _IN_MARKUP = {"'": _APOSTROPHE, "//": r"//(?<!://)"}
-_COMPONENT = _style("//", _QUOTES, "`", blocks=f"{_BLOCK} <!-- -->", skipped=_SCRIPT_REGEX, where=_IN_MARKUP)
+_UNCLOSED_IN_TEXT = r"\([^()<>\n]*+</"  # as in `<p>:(</p>`
+_IN_COMPONENT = f"{_UNCLOSED_IN_TEXT}|{_SCRIPT_REGEX}"
+_COMPONENT = _style("//", _QUOTES, "`", blocks=f"{_BLOCK} <!-- -->", skipped=_IN_COMPONENT, where=_IN_MARKUP)
 _GO = _style("//", _QUOTES, "`", blocks=_BLOCK, raw="`")
 _C = _style("//", _QUOTES, blocks=_BLOCK)
 _JVM = _style("//", _QUOTES, '"""', blocks=_BLOCK)

@@ -54,6 +54,7 @@ def characters(found):
         ("php", "#[A]\n# it's (\nf([", "([", "", ""),
         ("php", "<p>Today's (", "(", "", ""),
         ("vue", "<p>It's https://a.b/c (d)</p> {", "{", "", ""),
+        ("svelte", "<h2>Today's items (all</h2>\n<p>:(</p>\n{f(", "{(", "", ""),
         ("typescriptreact", "<p>(it's)</p> {", "{", "", ""),
         ("scss", "a { b: url(https://c.d/e); // (\n", "{", "", ""),
         ("jsonc", '{ // it\'s [\n "a": "', "{", "", '"'),
