@@ -182,12 +182,8 @@ COMPLETE_STYLES = {
     "toml": _TOML,
     "shellscript": _SHELL,
     "yaml": _YAML,
-    "cmake": _CMAKE,
     "terraform": _TERRAFORM,
     "graphql": _GRAPHQL,
-    "powershell": _POWERSHELL,
-    "lua": _LUA,
-    "haskell": _HASKELL,
     **_of_each(_SCRIPT, "javascript javascriptreact typescript typescriptreact"),
     **_of_each(_COMPONENT, "vue svelte"),
     **_of_each(_C, "c cpp objective-c objective-cpp cuda-cpp jsonc zig proto3 solidity glsl"),
@@ -205,8 +201,11 @@ _MOSTLY_TEXT = {
 }
 """Styles of documents that are mostly natural language."""
 
+_PARTLY_KNOWN = {"lua": _LUA, "haskell": _HASKELL, "cmake": _CMAKE, "powershell": _POWERSHELL}
+"""Styles of languages with other comments or strings as well, such as nested ones, or those of Lua with `[===[`."""
+
 _MARKED_UP = _of_each(_MARKUP, "html xml")
-_STYLES = {**COMPLETE_STYLES, **_MARKED_UP, **_MOSTLY_TEXT}
+_STYLES = {**COMPLETE_STYLES, **_PARTLY_KNOWN, **_MARKED_UP, **_MOSTLY_TEXT}
 
 
 def is_code(language: str) -> bool:
