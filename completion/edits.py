@@ -1,6 +1,6 @@
 """Edits of whole lines: those that a user made, and those that may come next.
 
-This module imports the standard library only, so that the language server can use these types without the model.
+This module loads no library, so that the language server can use these types without the model.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from completion.language_ids import OfLanguage
 
 MAX_LINE_CHARACTERS = 300
 """Maximum length of a line of an edit; a longer one is data."""
@@ -66,7 +68,7 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, slots=True)
-class NextEditRequest:
+class NextEditRequest(OfLanguage):
     """A request for what the user's last edits imply for the rest of a document.
 
     Attributes:

@@ -1,12 +1,11 @@
-"""Frozen values that pass between the stages of a request, from the editor's request to the last event.
-
-This module imports the standard library only, so that the language server can use these types without the model.
-"""
+"""Frozen values that pass between the stages of a request; light, so that the language server can use them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from completion.language_ids import OfLanguage
 
 MAX_TOKENS_LIMIT = 4096
 """Maximum of a request's `max_tokens`."""
@@ -100,13 +99,13 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class CompletionRequest:
+class CompletionRequest(OfLanguage):
     """A request for the text between `prefix` and `suffix`, or for the model's turn in a conversation.
 
     Attributes:
         prefix: Text of the document before the cursor; in a conversation, the text that the model's turn starts with.
         suffix: Text of the document after the cursor.
-        language: LSP language identifier ("python", "typescriptreact", ...); "" if unknown.
+        language: LSP language identifier, or another name ("sh", "yaml.ansible"), which becomes one; "" if unknown.
         path: Path within the workspace, for the model's file header; "" if unknown.
         repository: Name of the workspace, for the model's repository header; "" if unknown.
         document: Opaque key of the document, which the host tells apart by client. Its requests share a KV session.

@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.next_edit.replay import Later, State
 from completion.changed_span import changed_span
 from completion.edits import LineEdit
-from completion.syntax.file_endings import language_of
+from completion.language_ids import language_of
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 

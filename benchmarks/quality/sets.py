@@ -11,8 +11,8 @@ from random import Random
 
 from benchmarks.data import read_records
 from benchmarks.quality.tasks import HUMANEVAL_SETS, Task, tasks_of
+from completion.language_ids import language_of
 from completion.request import Mode
-from completion.syntax.file_endings import language_of
 
 FILES = {
     "humaneval": "open_humaneval_infilling_even.jsonl.gz",

@@ -1,4 +1,4 @@
-"""Removes redundant whitespace from both ends of a suggestion."""
+"""Removes redundant whitespace from both ends of a suggestion, and a comma that must not be its end."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context
 from completion.request import Suggestion
+from completion.syntax.brackets import CLOSERS, scan
+
+_NO_LAST_COMMA = frozenset({"json", "sql"})
+"""Languages in which a comma before a closing bracket is an error."""
 
 
 def blanks(suggestion: Suggestion, context: Context) -> Suggestion:
     """Remove leading blanks that repeat a blank before the cursor, and trailing blanks and line breaks.
 
     With text after the cursor on its line, trailing indentation stays; trailing blanks go only if that text begins with
-    a blank.
+    a blank. Before a line that begins with a closing bracket, a comma at the end goes where it would be an error.
     """
     text = suggestion.text
     if context.line_before[-1:] in (" ", "\t") and context.line_before.strip() and not context.before.string:
@@ -21,6 +25,10 @@ def blanks(suggestion: Suggestion, context: Context) -> Suggestion:
     bare = text.rstrip(" \t")
     if not after.strip():
         text = text.rstrip()
+        below = next((line.lstrip() for line in context.following if line.strip()), "")
+        if text.endswith(",") and context.language in _NO_LAST_COMMA and below[:1] in CLOSERS:
+            in_string = scan(text, context.language, context.before.string).string
+            text = text if in_string else text.removesuffix(",")
     elif after[0] in " \t" and not bare.endswith("\n"):
         text = bare
     return replace(suggestion, text=text)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import replace
 
-from completion.postprocess.context import Context, Dropped, DropReason
+from completion.postprocess.context import SCAN_BEFORE, Context, Dropped, DropReason
 from completion.request import Suggestion
 from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, Scan, begun_delimiter, scan
 from completion.syntax.literal_styles import style_of
 
-_PUNCTUATION = frozenset(";,:. {\t")
+_PUNCTUATION = frozenset(";,:. {\t>")
+_TAGGED = frozenset({"html", "xml", "vue", "svelte", "php"})
+_WITHIN_TAG = re.compile(r"""<[A-Za-z][\w.:-]*(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*+(?:"[^"]*|'[^']*)?)?\Z""")
+_TAG_END = re.compile(r"""\s*/?>""")
+_IN_TAG = re.compile(r"""(?:[^<>"'{/=]|"[^"]*"|'[^']*'|\{[^{}]*\}|[/=](?!>))*+""")  # in Svelte, values have braces
+_MAX_TAG = 1000
 
 
 def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
@@ -22,7 +29,8 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     """
     if context.before.comment:
         return suggestion
-    text = suggestion.text
+    text = _without_tag_end(suggestion.text, context)
+    suggestion = replace(suggestion, text=text)
     covered, last, cut, _ = _settle(text, context)
     if cut is not None:
         kept = _before(text, cut)
@@ -38,8 +46,21 @@ def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     if context.within_comment(text):
         return len(text)
-    whole = len(text) - begun_delimiter(text, context.language, context.before.string)
+    may_end_tag = context.language in _TAGGED and text.endswith("/")
+    whole = len(text) - max(may_end_tag, begun_delimiter(text, context.language, context.before.string))
     return whole if context.before.comment else min(whole, _settle(text, context)[3])
+
+
+def _without_tag_end(text: str, context: Context) -> str:
+    """Return the text up to where it ends the tag around the cursor, if the document ends that tag on the same line."""
+    if context.language not in _TAGGED or ">" not in text or ">" not in context.line_after:
+        return text
+    string = context.before.string
+    if _WITHIN_TAG.search(context.prefix[-_MAX_TAG:]) is None or "<" in context.line_after.partition(">")[0]:
+        return text
+    start = text.find(string) + 1 if string else 0
+    end = _IN_TAG.match(text, start).end()  # type: ignore[union-attr]
+    return text[:end].rstrip() if (start or not string) and _TAG_END.match(text, end) else text
 
 
 def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
@@ -54,14 +75,16 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
     kept = len(text)
     if _continues_in_string(text, result, context):
         return 0, 0, None, kept
-    covered, cut = _string_closer(text, result, context)
+    covered, last, cut = _closers_in_string(text, result, context)
     if cut is not None:
-        return 0, 0, cut, kept
-    last = result.string_end if covered else 0
+        return covered, last, cut, kept
     waiting = list(context.open)
     lone_closers = style_of(context.language).lone_closers
+    opened = Counter(bracket.character for bracket in result.open)
+    unread = Counter(OPENER_OF[closer.character] for closer in result.unopened)
     for closer in result.unopened:
         opener = OPENER_OF[closer.character]
+        unread[opener] -= 1
         if closer.character in lone_closers and not any(bracket.character == opener for bracket in waiting):
             continue
         while waiting and CLOSER_OF[waiting[-1].character] != closer.character and waiting[-1].closed_at is None:
@@ -72,10 +95,10 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
         far = closed_at is not None and not covered <= closed_at < reach
         if closed_at is None or (far and _is_lacking(text, closer.offset, context)):
             continue
+        if unread[opener] < opened[opener]:
+            kept = min(kept, closer.offset) if far else kept
+            continue  # opened again, as in `} else {` or `a), (b`: the document's closer closes the new bracket
         if far:
-            if any(bracket.character == opener for bracket in result.open):
-                kept = min(kept, closer.offset)
-                continue  # opened again, as in `} else {`: the document's closer closes the new bracket
             return covered, last, closer.offset, kept
         covered, last = closed_at + 1, closer.offset + 1
     return covered, last, None, kept
@@ -88,8 +111,30 @@ def _continues_in_string(text: str, found: Scan, context: Context) -> bool:
     return is_another and context.line_after.startswith(inside) and context.unpaired(text) <= context.unpaired("")
 
 
-def _string_closer(text: str, found: Scan, context: Context) -> tuple[int, int | None]:
-    """Match the text's end of the string around the cursor with the document's.
+def _closers_in_string(text: str, found: Scan, context: Context) -> tuple[int, int, int | None]:
+    """Return the first three results of `_settle` for the string around the cursor and what is in it."""
+    covered, last = _inner_closer(text, found, context)
+    of_string, cut = _string_closer(text, found, context.line_after[covered:], context)
+    return covered + of_string, found.string_end if of_string else last, cut
+
+
+def _inner_closer(text: str, found: Scan, context: Context) -> tuple[int, int]:
+    """Match the first closer in the string around the cursor with the document's: that of `"#{a}"`, of `"f(a)"`.
+
+    Returns:
+        Length of the document's closer if it is after the cursor, to be replaced, else 0; offset after the text's.
+    """
+    if not context.before.string or context.line_after[:1] not in CLOSERS:
+        return 0, 0
+    opened = scan(context.prefix[-SCAN_BEFORE:][context.before.string_start + 1 :], "").open
+    closers = scan(text[: found.string_end] or text, "").unopened
+    if not opened or not closers or CLOSER_OF[opened[-1].character] != context.line_after[:1]:
+        return 0, 0
+    return (1, closers[0].offset + 1) if closers[0].character == context.line_after[:1] else (0, 0)
+
+
+def _string_closer(text: str, found: Scan, after: str, context: Context) -> tuple[int, int | None]:
+    """Match the text's end of the string around the cursor with the document's, on the rest `after` of its line.
 
     Returns:
         Length of the document's delimiter if it is right after the cursor, to be replaced, else 0; offset to cut at
@@ -98,7 +143,7 @@ def _string_closer(text: str, found: Scan, context: Context) -> tuple[int, int |
     inside, end = context.before.string, found.string_end
     if not inside or not text[:end].endswith(inside):
         return 0, None
-    if context.line_after.startswith(inside):
+    if after.startswith(inside):
         return len(inside), None
     return 0, end - len(inside) if context.after.string_end else None
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 from completion.postprocess.context import SCAN_BEFORE, Context
 from completion.request import Suggestion
 from completion.syntax.brackets import scan
-from completion.syntax.literal_styles import is_known
+from completion.syntax.literal_styles import is_code
 
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _BEGUN = re.compile(r"^[ \t]*`{1,2}\Z", re.MULTILINE)
-_WITH_FENCES = frozenset({"elixir", "julia"})  # in documentation strings that `scan` does not find; command literals
+_WITH_FENCES = frozenset({"julia"})  # command literals
 
 
 def code_fence(suggestion: Suggestion, context: Context) -> Suggestion:
@@ -24,7 +24,7 @@ def code_fence(suggestion: Suggestion, context: Context) -> Suggestion:
 
 def fence_start(text: str, context: Context) -> int | None:
     """Return the length of the text before the line of a code fence; None if there is no fence."""
-    if "```" not in text or not is_known(context.language) or context.language in _WITH_FENCES:
+    if "```" not in text or not is_code(context.language) or context.language in _WITH_FENCES:
         return None
     return next((_end_before(text, start) for start in _starts(_FENCE, text, context)), None)
 

@@ -13,7 +13,7 @@ from completion.postprocess.context import Context
 from completion.request import Mode, Suggestion
 from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
-from completion.syntax.line_roles import is_decorator, opens_element
+from completion.syntax.line_roles import is_decorator, opens_lines
 from completion.syntax.literal_styles import style_of
 
 MAX_COMMENTS = 2
@@ -137,7 +137,7 @@ def _lacks_body(line: str, context: Context) -> bool:
         found = scan(head, "python")
         opens = head.endswith(":") and not (found.open or found.string or found.comment)
     else:
-        opens = head.endswith("{") or opens_element(head)
+        opens = head.endswith("{") or opens_lines(head, context.language)
     return opens and not _goes_on_below(line, context)
 
 

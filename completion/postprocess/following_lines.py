@@ -36,13 +36,17 @@ def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dr
 
     The comparison ignores blanks, case, the kind of quotes, and a comma or semicolon at the end. All other differences
     count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
-    decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. Lines without
-    words are left to the `closers` filter.
+    decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. Of a text that
+    was cut short, a last line that may become such a repetition goes, too. Lines without words are left to the
+    `closers` filter.
     """
     start = _repetition(suggestion.text, context, whole=False)
-    if start is None:
+    if start is not None:
+        kept = _kept(suggestion.text, start, context)
+    elif context.cut_short:
+        kept = suggestion.text[: stable_length(suggestion.text, context)]
+    else:
         return suggestion
-    kept = _kept(suggestion.text, start, context)
     return replace(suggestion, text=kept) if kept else Dropped(DropReason.REPEATS_FOLLOWING)
 
 

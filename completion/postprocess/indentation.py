@@ -8,9 +8,13 @@ from completion.postprocess.context import Context
 from completion.request import Suggestion
 from completion.syntax.brackets import scan
 from completion.syntax.indent_style import columns
+from completion.syntax.line_roles import is_item
 
 _QUOTES = ('"', "'", "`")
 _OPENERS = ("{", "(", "[", ":", "=>", "->", "do", "then")
+
+_AS_WRITTEN = frozenset({"makefile", "markdown", "plaintext", "restructuredtext", "asciidoc", "git-commit"})
+"""Languages in which another indentation has another meaning: recipes begin with a tab, code with four blanks."""
 
 
 def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
@@ -25,7 +29,7 @@ def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
     generated = _blanks(context.line_before + lines[0])
     if not context.line_before.strip():
         lines[0] = _first(lines[0], context)
-    if len(lines) > 1 and not context.before.string:
+    if len(lines) > 1 and not context.before.string and context.language not in _AS_WRITTEN:
         lines[1:] = _deeper(lines, columns(generated), context)
         if not lines[0].strip():
             lines[0] = ""
@@ -88,7 +92,7 @@ def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], 
         written = "\t" * (width // 4) + " " * (width % 4) if unit == "\t" else " " * width
         levels[:] = [(width, written)]
         return written
-    if above.rstrip().endswith(_OPENERS) and unit:
+    if above.rstrip().endswith(_OPENERS) and unit and not is_item(above):  # the keys of an item are deeper than it
         written += unit
     elif unit == "\t" or ("\t" in blanks and not unit):  # in a document without indented lines the text's tabs stay
         written += "\t" * ((width - known) // 4) + " " * ((width - known) % 4)

@@ -10,7 +10,8 @@ from completion.postprocess.first_line import code_line
 from completion.request import Mode, Suggestion
 from completion.syntax.brackets import scan
 
-_TAIL = re.compile(r"[\w$]+\Z")
+_WORD = re.compile(r"[\w$]")
+_TAIL = re.compile(r"\\*[\w$]+\Z|\\+\Z")  # with the backslash of a command or an escape
 
 
 def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
@@ -30,7 +31,7 @@ def stable_length(text: str, context: Context) -> int:
 
 def whole_words(text: str, limit: int) -> int:
     """Return the length of the words that end in the first `limit` characters of a text."""
-    return _start_of_word(text, limit) if _TAIL.match(text[limit : limit + 1]) else limit
+    return _start_of_word(text, limit) if _WORD.match(text, limit) else limit
 
 
 def _whole_words(text: str, context: Context) -> int:

@@ -9,7 +9,9 @@ from completion.postprocess import Context
 from completion.request import CompletionRequest, Mode
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, scan
 from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
-from completion.syntax.indent_style import depth
+from completion.syntax.indent_style import depth, line_around
+from completion.syntax.line_roles import opens_words
+from completion.syntax.literal_styles import has_sentences
 from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _MAX_CHARACTERS_BEFORE = 12_000  # of the prefix that are parsed
@@ -18,6 +20,8 @@ _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")
 _PYTHON_CLAUSES = frozenset(
     ["def", "class", "if", "elif", "else", "for", "while", "with", "try", "except", "finally", "async", "match", "case"]
 )  # first words of a line that opens a block
+
+_WITH_COLONS = frozenset({"yaml", "makefile"})  # besides Python
 
 
 def cursor_context(request: CompletionRequest, parsing: Parsing = IN_PROCESS) -> Context:
@@ -64,7 +68,9 @@ def _in_expression(before: str, after: str, language: str, parsing: Parsing) -> 
         if parsing(is_within_expression, before, after, language):
             return True
     found = scan(before, language)
-    return bool(found.string) or found.comment or (bool(found.open) and found.open[-1].character != "{")
+    if found.string or found.comment or not found.open or found.open[-1].character == "{" or has_sentences(language):
+        return bool(found.string) or found.comment
+    return not opens_words(line_around(before), language, ended=True)  # as in `each(function()`
 
 
 def _after_opener(before: str, after: str, line_before: str, language: str, parsing: Parsing) -> bool:
@@ -76,6 +82,8 @@ def _after_opener(before: str, after: str, line_before: str, language: str, pars
     if language == "python":
         inside = bool(found.open)
         return line.endswith(":") and not inside and line.split()[0].rstrip(":") in _PYTHON_CLAUSES
+    if opens_words(line, language, ended=True) or (language in _WITH_COLONS and line_before.endswith(":")):
+        return True
     if not line.endswith("{"):
         return False
     opens: bool | None = None

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, open_at_cursor, scan
+from completion.syntax.heredocs import without_heredocs
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import (
     closes_block,
     continues_block,
+    is_clause,
+    is_item,
     is_preprocessed,
     may_stay_in_block,
-    opens_element,
+    opens_alike,
+    opens_lines,
 )
 
 _PREFIX_CHARACTERS = 16_000
 _SUFFIX_CHARACTERS = 6_000
 _OPENERS = ("{", "(", "[", ":", "=>", "->")
-_SHELL_HEREDOC = re.compile(r"(?<![<(])<<-?[ \t]*\\?([\"']?)(?P<end>[A-Za-z_]\w*)\1")
-_HEREDOC = re.compile(r"(?:<<[-~]?|<<<)([\"'`]?)(?P<end>[A-Z_]\w*)\1")
-_HEREDOCS = {
-    **dict.fromkeys(["shellscript", "sh", "bash", "zsh", "dockerfile"], _SHELL_HEREDOC),
-    **dict.fromkeys(["ruby", "crystal", "perl", "php", "terraform", "hcl"], _HEREDOC),
-}
-"""By language, what begins a heredoc; in Ruby, `a << b` adds to a list."""
 _STATEMENT_END = re.compile(r";[ \t]*(?:--.*)?\Z")
 
 
@@ -47,10 +46,11 @@ class BlockEnd:
 
     After an opener, the block is all lines indented deeper than the opener's line, and the closer if the document has
     none. On an empty line, it is all lines indented at least as far as the cursor, and deeper than the next line below
-    if its first line is. At the outermost level, it is one statement or definition with its body, the comments and
-    decorators above it, and what continues and closes it (`else:`, a brace on its own line, `end`, `</ul>`); in SQL,
-    all lines up to a semicolon or a blank line. Preprocessor lines and the lines of a heredoc have any indentation.
-    With text after the cursor on its line, the block has no end.
+    if its first line is, and the word or tag that closes what the line above them opens, if the document has none. At
+    the outermost level, it is one statement or definition with its body, the comments and decorators above it, and what
+    continues and closes it (`else:`, a brace on its own line, `end`, `</ul>`); in SQL, all lines up to a semicolon or a
+    blank line. Preprocessor lines and the lines of a heredoc have any indentation. With text after the cursor on its
+    line, the block has no end.
     """
 
     def __init__(self, prefix: str, suffix: str, language: str) -> None:
@@ -61,13 +61,11 @@ class BlockEnd:
         before = scan(near_before, language)
         self._string = before.string
         self._waiting = open_at_cursor(before, scan(near_after, language), near_before, near_after)
-        element = opens_element(self._line_before)
-        opened = element or self._line_before.rstrip().endswith(_OPENERS)
+        opened = opens_lines(self._line_before, language) or self._line_before.rstrip().endswith(_OPENERS)
         own_depth = depth(self._line_before)
         below = [line for line in near_after.split("\n")[1:] if line.strip()]
         self._max_floor = depth(below[0] if below else "") + 1
-        outside = next((line for line in below if depth(line) <= own_depth), "")
-        self._lacks_end_tag = element and not closes_block(outside, self._line_before, language)
+        self._unclosed = _unclosed_head(near_before, below, language)
         self._to_semicolon = language == "sql" and not own_depth and not opened
         self._start = _Progress("", 0, own_depth + opened)
         self._processed = self._start
@@ -101,8 +99,8 @@ class BlockEnd:
         text = line.strip()
         if text and depth(line) >= max(floor, 1):
             return None
-        code, in_heredoc = _without_heredocs(earlier, self._language)
-        if in_heredoc or self._within_expression(code):
+        code, in_heredoc = without_heredocs(earlier, self._language)
+        if in_heredoc or self._within_expression(code) or self._within_environment(code):
             return None
         if not text:
             ends = self._to_semicolon or (floor == 0 and not code.rstrip().endswith(_OPENERS))
@@ -119,6 +117,11 @@ class BlockEnd:
         found = scan(code, self._language, self._string)
         return bool(found.string) or any(bracket.character != "{" for bracket in found.open)
 
+    def _within_environment(self, code: str) -> bool:
+        """Return whether a line after `code` is in an environment of LaTeX, whose lines are often not indented."""
+        begun = self._line_before + code if self._unclosed and self._line_before.strip() else code
+        return self._language == "latex" and begun.count(r"\begin{") > begun.count(r"\end{")
+
     def _leaves(self, code: str, line: str, head: str, floor: int) -> bool:
         """Return whether a line that is not indented deeper than `floor` is outside the block."""
         if is_preprocessed(line, self._language) or (not floor and line[0] in CLOSERS):
@@ -131,9 +134,13 @@ class BlockEnd:
         """Return the line of the text that begins what a line at this depth can continue or close; "" for none."""
         level = depth(line)
         begun, _, further = code.partition("\n")
-        if not self._line_before.strip() or self._lacks_end_tag:
+        if not self._line_before.strip():
+            further = f"{self._unclosed}\n{self._line_before}{begun}\n{further}"
+        elif self._unclosed:
             further = f"{self._line_before}{begun}\n{further}"
         above = (each for each in reversed(further.split("\n")) if each.strip() and each.lstrip()[0] not in CLOSERS)
+        if self._language == "yaml" and is_item(line):  # the key of the list
+            above = (each for each in above if not is_item(each))
         nearest = next((each for each in above if depth(each) <= level), "")
         return nearest if depth(nearest) == level else ""
 
@@ -146,20 +153,48 @@ class BlockEnd:
         return bool(found.open) or waiting
 
 
-def _without_heredocs(text: str, language: str) -> tuple[str, bool]:
-    """Return a text without the lines of its heredocs, and whether it ends within one."""
-    begins = _HEREDOCS.get(language)
-    if begins is None or "<<" not in text:
-        return text, False
-    kept, end = [], ""
-    for line in text.split("\n"):
-        if end:
-            end = "" if line.strip().rstrip(";,)") == end else end
+def _unclosed_head(before: str, below: Sequence[str], language: str) -> str:
+    """Return the line that the cursor is on or directly inside of, if the document lacks what closes it; "" if not.
+
+    Args:
+        before: Text before the cursor.
+        below: Lines below the cursor's that are not blank.
+        language: LSP language identifier.
+    """
+    *above, own = before.split("\n")
+    if not own.strip():
+        level = depth(own + "|")
+        while above and not (above[-1].strip() and depth(above[-1]) < level):
+            above.pop()
+        own = above.pop() if above else ""
+    if not opens_lines(own, language):
+        return ""
+    outside = next((line for line in below if depth(line) <= depth(own)), "")
+    if depth(outside) == depth(own) and continues_block(outside, own, language):
+        return ""
+    ends = _unpaired(below, own, language, closers=True)
+    others = _unpaired(reversed(above), own, language, closers=False) - is_clause(own)
+    return own if ends <= others else ""
+
+
+def _unpaired(lines: Iterable[str], head: str, language: str, *, closers: bool) -> int:
+    """Return how many of the lines beside `head` close what no line before them opens, or open what none closes.
+
+    In Julia, the lines of a module are not indented, so the end below a function may be that of the module.
+    """
+    level = depth(head)
+    found = waiting = 0
+    for line in takewhile(lambda line: not line.strip() or depth(line) >= level, lines):
+        if not line.strip() or depth(line) > level or is_clause(line):
             continue
-        kept.append(line)
-        found = begins.search(line)
-        end = found["end"] if found else ""
-    return "\n".join(kept), bool(end)
+        closes = closes_block(line, head, language)
+        if closes == closers and (closes or opens_alike(line, head, language)):
+            found, waiting = (found, waiting - 1) if waiting else (found + 1, 0)
+        elif closes or opens_alike(line, head, language):
+            waiting += 1
+        elif closers and not waiting:
+            return found  # a statement beside what is open: the rest belongs to what is around it
+    return found
 
 
 class BlockEnds:

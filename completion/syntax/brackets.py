@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from completion.syntax.heredocs import without_quotes_in_heredocs
 from completion.syntax.literal_styles import COMPLETE_STYLES, LiteralStyle, style_of
 
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
@@ -59,9 +60,10 @@ def scan(text: str, language: str, string: str = "") -> Scan:
         string: Delimiter of the string that the text begins inside; "" if it begins in code.
     """
     style = style_of(language)
+    text = without_quotes_in_heredocs(text, language)
     position, string_end = 0, 0
     if string:
-        end = _string_end(text, 0, string, multi_line=string in style.multi_line_strings)
+        end = _string_end(style, text, 0, string, string)
         if end is None:
             return Scan(string=string)
         position = string_end = end
@@ -79,25 +81,34 @@ def scan(text: str, language: str, string: str = "") -> Scan:
         else:
             end = _skip(style, text, position, token)
             if end is None:
-                comment = token in _comments(style)
-                inside = ("", 0) if comment else (token, match.start())
+                comment = token in style.comments
+                inside = ("", 0) if comment else (style.strings[token], match.start())
                 return Scan(tuple(stack), tuple(unopened), *inside, comment, string_end)
             position = end
     return Scan(tuple(stack), tuple(unopened), string_end=string_end)
 
 
-def comments_and_strings(text: str, language: str) -> Iterator[tuple[int, int]] | None:
-    """Return an iterator over start and end of each comment and string; None for a language where not all are known."""
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A comment or a string: its offsets in the text."""
+
+    start: int
+    end: int
+    is_comment: bool
+
+
+def comments_and_strings(text: str, language: str) -> Iterator[Prose] | None:
+    """Return an iterator over the comments and strings; None for a language where not all are known."""
     style = COMPLETE_STYLES.get(language)
     return None if style is None else _comments_and_strings(text, style)
 
 
-def _comments_and_strings(text: str, style: LiteralStyle) -> Iterator[tuple[int, int]]:
+def _comments_and_strings(text: str, style: LiteralStyle) -> Iterator[Prose]:
     position = 0
     while match := style.prose.search(text, position):
         end = _skip(style, text, match.end(), match.group())
         position = len(text) if end is None else end
-        yield match.start(), position
+        yield Prose(match.start(), position, match.group() in style.comments)
 
 
 def begun_delimiter(text: str, language: str, string: str = "") -> int:
@@ -111,9 +122,9 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
     found = scan(text, language, string)
     if found.comment:
         return 0
-    long = [one for one in style_of(language).multi_line_strings if len(one) > 1 and found.string in ("", one)]
-    shortest = 1 if found.string else 2  # outside strings, one quote begins a string
-    for one in long:
+    strings = style_of(language).strings
+    for one in [found.string] if found.string else strings:
+        shortest = 2 if not found.string and one[0] in strings else 1  # one quote begins a string, too
         for count in range(len(one) - 1, shortest - 1, -1):
             # quotes that end a string do not begin another one
             if text.endswith(one[:count]) and scan(text[:-count], language, string).string == found.string:
@@ -121,21 +132,16 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
     return 0
 
 
-def _comments(style: LiteralStyle) -> tuple[str, str]:
-    return style.line_comment, "/*"
-
-
 def _skip(style: LiteralStyle, text: str, start: int, token: str) -> int | None:
     """Return the end of the comment or string that begins with `token` before `start`; None if it is unfinished."""
-    if token in _comments(style):
-        return _comment_end(text, start, token)
+    if token in style.comments:
+        return _comment_end(text, start, style.comments[token])
     if token == "/":
         regex = _REGEX.match(text, start, start + _MAX_REGEX)
         return regex.end() if regex else start  # without an end on its line, a slash is code
-    multi_line = token in style.multi_line_strings
-    if len(token) == 1 or multi_line:
-        return _string_end(text, start, token, multi_line=multi_line)
-    return start  # a whole character literal
+    if token in style.strings:
+        return _string_end(style, text, start, token, style.strings[token])
+    return start  # a whole literal
 
 
 def _close(stack: list[Bracket], waiting: Counter[str], closer: str) -> bool:
@@ -153,24 +159,34 @@ def _close(stack: list[Bracket], waiting: Counter[str], closer: str) -> bool:
     return True
 
 
-@lru_cache(maxsize=16)
-def _string_tail(delimiter: str, *, multi_line: bool) -> re.Pattern[str]:
-    inner = r"(?:\\.|[^\\])*?" if multi_line else r"(?:\\.|[^\\\n])*?"
-    return re.compile(inner + "(?:" + re.escape(delimiter) + ("" if multi_line else r"|(?=\n)") + ")", re.DOTALL)
+@lru_cache(maxsize=32)
+def _string_tail(delimiter: str, *, multi_line: bool, raw: bool) -> re.Pattern[str]:
+    end = re.escape(delimiter)
+    other = r"[^\\]" if multi_line else r"[^\\\n]"
+    inner = rf"(?:\\.|{other})*?"
+    if raw and len(delimiter) == 1:
+        inner = rf"(?:{end}{end}|[^{end}{'' if multi_line else chr(10)}])*+"
+    elif raw:
+        inner = ".*?" if multi_line else r"[^\n]*?"
+    return re.compile(inner + "(?:" + end + ("" if multi_line else r"|(?=\n)") + ")", re.DOTALL)
 
 
-def _string_end(text: str, start: int, delimiter: str, *, multi_line: bool) -> int | None:
-    """Return the offset after a string's end; None if it is unfinished. A line's end ends a one-line string."""
-    match = _string_tail(delimiter, multi_line=multi_line).match(text, start)
+def _string_end(style: LiteralStyle, text: str, start: int, token: str, delimiter: str) -> int | None:
+    """Return the offset after the end of a string that begins with `token` before `start`; None if it is unfinished.
+
+    A line's end ends a one-line string.
+    """
+    multi_line, raw = token in style.multi_line_strings, token in style.raw_strings
+    match = _string_tail(delimiter, multi_line=multi_line, raw=raw).match(text, start)
     return match.end() if match else None
 
 
-def _comment_end(text: str, start: int, opener: str) -> int | None:
-    """Return the offset after a comment's end; None if it is unfinished."""
-    found = text.find("*/" if opener == "/*" else "\n", start)
+def _comment_end(text: str, start: int, closer: str) -> int | None:
+    """Return the offset after a comment's end; None if it is unfinished. A line's end is not part of the comment."""
+    found = text.find(closer, start)
     if found < 0:
         return None
-    return found + (2 if opener == "/*" else 0)
+    return found if closer == "\n" else found + len(closer)
 
 
 @dataclass(frozen=True, slots=True)

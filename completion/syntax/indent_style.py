@@ -9,7 +9,7 @@ from dataclasses import dataclass
 TAB_COLUMNS = 4
 """Width of a tab in columns, as models use it."""
 
-_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
+_INDENT = re.compile(r"^([ \t]+)(?!\*(?:[\s/]|\Z))\S", re.MULTILINE)  # lines of a block comment are a column deeper
 _SAMPLE = 8_000
 
 
@@ -44,6 +44,17 @@ def columns(blanks: str) -> int:
 def depth(line: str) -> int:
     """Return the width of a line's leading blanks in columns."""
     return columns(line[: len(line) - len(line.lstrip())])
+
+
+def line_around(before: str) -> str:
+    """Return the nearest line above the cursor's that is indented less; "" if there is none.
+
+    Args:
+        before: Text before the cursor.
+    """
+    above, _, own = before.rpartition("\n")
+    level = depth(own + "|")
+    return next((line for line in reversed(above.split("\n")) if line.strip() and depth(line) < level), "")
 
 
 def _unit(text: str) -> str:

@@ -25,9 +25,9 @@ _PATTERNS = {
     **_of_each(_ANNOTATION, "java kotlin scala groovy dart swift vue svelte"),
     **_of_each(_ANNOTATION, "javascript javascriptreact typescript typescriptreact"),
     **_of_each(_ATTRIBUTE, "rust php"),
-    **_of_each(r"\[[A-Za-z][^\[\]]*\]?", "csharp cs"),
-    **_of_each(_BRACKETED, "powershell ps1 toml ini"),
-    **_of_each(_OF_TEMPLATE, "cpp cuda-cpp cuda objective-cpp objcpp"),
+    **_of_each(r"\[[A-Za-z][^\[\]]*\]?", "csharp"),
+    **_of_each(_BRACKETED, "powershell toml ini"),
+    **_of_each(_OF_TEMPLATE, "cpp cuda-cpp objective-cpp"),
 }
 _DECORATORS = {language: re.compile(pattern) for language, pattern in _PATTERNS.items()}
 """By language, whole lines that are incomplete without the code below: decorators, attributes, heads of tables."""
@@ -61,13 +61,39 @@ _ONLY_AFTER = {
 
 _CLOSING = {
     **_of_each(("end",), "ruby crystal lua luau julia elixir matlab octave fish"),
-    **_of_each(("done", "fi", "esac"), "shellscript sh bash zsh"),
-    **_of_each(("endif", "endef"), "makefile make"),
-    **_of_each(("endif", "endfor", "endwhile", "endfunction", "endtry"), "viml vim"),
+    "shellscript": ("done", "fi", "esac"),
+    "makefile": ("endif", "endef"),
+    "vim": ("endif", "endfor", "endwhile", "endfunction", "endtry"),
     "cmake": ("endif", "endforeach", "endwhile", "endfunction", "endmacro", "endblock"),
 }
 """By language, the words that close a block."""
-_PREPROCESSED = _of_each("#", "c cpp cuda-cpp cuda objective-c objc objective-cpp objcpp csharp cs swift glsl")
+
+_RUBY_HEAD = (
+    r"(?:private |protected )?(?:def|class|module|if|unless|while|until|for|case|begin)\b(?!.*(?:\bend\b| = )).*"
+)
+_JULIA_HEAD = (
+    r"(?:mutable |abstract )?(?:struct|function|if|for|while|begin|let|module|macro|try|quote)\b(?!.*\bend\b).*"
+)
+_OPENING = {
+    "ruby": (
+        rf"{_RUBY_HEAD}|(?:else|elsif|rescue|ensure)\b.*|.*\bdo(?:[ \t]*\|[^|]*\|)?",
+        r"\b(?:do(?:[ \t]*\|[^|]*\|)?|begin|else|ensure)|\)",
+    ),
+    "lua": (r".*\bfunction\b[^()]*\([^()]*\)|(?:.*\b)?(?:then|do|else|repeat)", r"\)|\b(?:then|do|else|repeat)"),
+    "elixir": (r"(?:.*\b)?do|.*\bfn\b.*->|else|rescue|catch|after", r"\b(?:do|else|rescue|catch|after)|->"),
+    "julia": (rf"{_JULIA_HEAD}|(?:else|elseif|catch|finally)\b.*|.*\bdo\b[\w, ]*", r"\)|\b(?:do|begin|else)"),
+    "shellscript": (r"(?:.*\b)?(?:then|do|else)|case\b.*\bin", r"\b(?:then|do|else|in)"),
+    "cmake": (r"(?i:if|elseif|else|foreach|while|function|macro|block)[ \t]*\(.*\)", r"\)"),
+    "latex": (r"\\begin\{[^{}]*\}.*", r"[}\]]"),
+    "haskell": (r"(?:.*\b)?(?:do|where|of)", r"\b(?:do|where|of)"),
+}
+"""By language, a line that begins what a word or less indentation ends, and how it ends if nothing else belongs to it.
+
+In `if x`, the condition may go on; after `items.each do`, a new line begins.
+"""
+_HEADS = {language: (re.compile(line), re.compile(rf"(?:{end})\Z")) for language, (line, end) in _OPENING.items()}
+_ENVIRONMENT = re.compile(r"\\begin(\{[^{}]*\})")
+_PREPROCESSED = _of_each("#", "c cpp cuda-cpp objective-c objective-cpp csharp swift glsl")
 """By language, what begins a line for the preprocessor."""
 
 
@@ -94,27 +120,73 @@ def opens_element(line: str) -> bool:
     return _ELEMENT.fullmatch(line.strip()) is not None
 
 
+def opens_words(line: str, language: str, *, ended: bool = False) -> bool:
+    """Return whether a line begins, with words, what lines below it end: `if x; then`, `def f`.
+
+    Args:
+        line: A whole line, or one that is being typed.
+        language: LSP language identifier.
+        ended: Whether nothing else may belong to the line.
+    """
+    head, ending = _HEADS.get(language, (None, None))
+    text = line.strip()
+    if head is None or ending is None or head.fullmatch(text) is None:
+        return False
+    return not ended or ending.search(text) is not None
+
+
+def opens_lines(line: str, language: str) -> bool:
+    """Return whether a line begins, with words or a tag, what lines below it end."""
+    return opens_element(line) or opens_words(line, language)
+
+
+def opens_alike(line: str, head: str, language: str) -> bool:
+    """Return whether a line opens the same as `head`: an element or environment of its name, or anything with words."""
+    closer = _closer(head, language)
+    return closer == _closer(line, language) and (bool(closer) or opens_words(line, language))
+
+
 def continues_block(line: str, head: str, language: str) -> bool:
     """Return whether a line goes on with what the line `head` above it begins, at the same indentation."""
     if announces(head, language) or line.lstrip().startswith("{"):
         return True
+    if language == "yaml" and is_item(line):
+        return head.rstrip().endswith(":")
     word = _first_word(line)
     return word in _CONTINUING and _first_word(head) in _ONLY_AFTER.get(word, (_first_word(head),))
 
 
 def closes_block(line: str, head: str, language: str) -> bool:
     """Return whether a line closes, with a word or a tag, what the line `head` above it begins."""
-    element = _ELEMENT.fullmatch(head.strip())
-    if element is not None:
-        return line.lstrip().startswith(f"</{element.group(1)}>")
+    if closer := _closer(head, language):
+        return line.lstrip().startswith(closer)
     return _first_word(line) in _CLOSING.get(language, ())
+
+
+def _closer(head: str, language: str) -> str:
+    """Return what closes the element or environment that a line opens; "" if it opens none."""
+    if element := _ELEMENT.fullmatch(head.strip()):
+        return f"</{element.group(1)}>"
+    environment = _ENVIRONMENT.match(head.strip()) if language == "latex" else None
+    return f"\\end{environment.group(1)}" if environment else ""
 
 
 def may_stay_in_block(line: str, language: str) -> bool:
     """Return whether an unfinished line can still become one that continues or closes a block."""
     text = line.lstrip()
-    words = (*_CONTINUING, *_CLOSING.get(language, ()), "</")
-    return text.startswith("</") or any(word.startswith(text) for word in words)
+    words = (*_CONTINUING, *_CLOSING.get(language, ()), "</", "\\end{")
+    return text.startswith(("</", "\\end{")) or any(word.startswith(text) for word in words)
+
+
+def is_clause(line: str) -> bool:
+    """Return whether a line goes on with a statement above it: `else`, `rescue`."""
+    word = _first_word(line)
+    return word in _CONTINUING and word not in _ONLY_AFTER
+
+
+def is_item(line: str) -> bool:
+    """Return whether a line begins an item of a list in YAML or Markdown."""
+    return line.lstrip().startswith("- ")
 
 
 def is_preprocessed(line: str, language: str) -> bool:

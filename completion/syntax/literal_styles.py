@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -14,35 +15,71 @@ class LiteralStyle:
         token: A bracket, or what begins a comment, a string or a regular expression; of a character literal, all of it.
         prose: What begins a comment or a string, wherever it stands: rather too much is prose than too little.
         line_comment: What begins a comment up to the line's end; "" if nothing does.
-        multi_line_strings: Delimiters of strings that do not end with their line.
+        comments: By what begins a comment, what ends it.
+        strings: By what begins a string, the delimiter that ends it.
+        multi_line_strings: What begins or ends a string that does not end with its line.
+        raw_strings: What begins or ends a string in which a backslash is no escape, but two delimiters are.
         lone_closers: Closing brackets that need no opener.
     """
 
     token: re.Pattern[str]
     prose: re.Pattern[str]
     line_comment: str
+    comments: Mapping[str, str]
+    strings: Mapping[str, str]
     multi_line_strings: frozenset[str]
-    lone_closers: frozenset[str] = frozenset()
+    raw_strings: frozenset[str]
+    lone_closers: frozenset[str]
 
 
 def _style(
-    line_comment: str,
-    strings: tuple[str, ...],
-    multi_line: tuple[str, ...] = (),
+    line_comments: str = "",
+    strings: str = "",
+    multi_line: str = "",
     *,
-    c_like: bool,
-    comment: str = "",
-    regex: str = "",
+    blocks: str = "",
+    long: str = "",
+    raw: str = "",
+    whole: str = "",
+    skipped: str = "",
+    where: Mapping[str, str] | None = None,
     lone_closers: str = "",
 ) -> LiteralStyle:
-    """Return a style; `comment` and `regex` are patterns of what begins a line comment and a regular expression."""
-    # Only a complete character literal is skipped, because Rust's lifetimes have a single apostrophe.
-    characters = r"'(?:\\[^\n']{1,9}|[^'\\\n])'" if c_like and "'" not in strings else ""
-    literals = [r"/\*" if c_like else "", characters, *map(re.escape, strings)]
-    everywhere = re.escape(line_comment)
-    token = _any_of([comment or everywhere, *literals, regex, r"[()\[\]{}]"])
-    prose = _any_of([everywhere, *literals])
-    return LiteralStyle(token, prose, line_comment, frozenset(multi_line), frozenset(lone_closers))
+    """Return a style. Of all that is separated by blanks, the longest that fits counts.
+
+    Args:
+        line_comments: What begins a comment up to the line's end, the usual one first.
+        strings: Delimiters of strings that end with their line.
+        multi_line: Delimiters of other strings.
+        blocks: What begins and what ends each kind of comment of several lines.
+        long: What begins and what ends each kind of raw string of several lines, where these differ.
+        raw: Delimiters of raw strings.
+        whole: Pattern of literals that count only as a whole.
+        skipped: Pattern of code without brackets and quotes: regular expressions, escaped characters.
+        where: By what begins a comment or a string, the pattern of it and what is around it.
+        lone_closers: Closing brackets that need no opener.
+    """
+    comments = dict.fromkeys(line_comments.split(), "\n") | _pairs(blocks)
+    short = {*strings.split(), *multi_line.split()}
+    delimiters = dict(zip(short, short, strict=True)) | _pairs(long)
+    long_ones = {*_pairs(long), *_pairs(long).values()} - short
+    begins = sorted({*comments, *delimiters}, key=len, reverse=True)
+    token = [whole, skipped, *((where or {}).get(one, re.escape(one)) for one in begins), r"[()\[\]{}]"]
+    return LiteralStyle(
+        token=_any_of(token),
+        prose=_any_of([whole, *map(re.escape, begins)]),
+        line_comment=(line_comments.split() or [""])[0],
+        comments=comments,
+        strings=delimiters,
+        multi_line_strings=frozenset(multi_line.split()) | long_ones,
+        raw_strings=frozenset(raw.split()) | long_ones,
+        lone_closers=frozenset(lone_closers),
+    )
+
+
+def _pairs(text: str) -> dict[str, str]:
+    words = text.split()
+    return dict(zip(words[::2], words[1::2], strict=True))
 
 
 def _any_of(patterns: list[str]) -> re.Pattern[str]:
@@ -64,39 +101,70 @@ def _regex(after: str, *others: str) -> str:
     return rf"/(?:{'|'.join(before)})(?![*/])"
 
 
-_PYTHON = _style("#", ('"""', "'''", '"', "'"), ('"""', "'''"), c_like=False)
+_TRIPLE = "\"\"\" '''"
+_QUOTES = "\" '"
+_BLOCK = "/* */"
+# Only a complete character literal is skipped, because Rust's lifetimes have a single apostrophe.
+_CHARACTER = r"'(?:\\[^\n']{1,9}|[^'\\\n])'"
+_AFTER_NAME = _CHARACTER.replace("'", r"'(?<![\w)\]}.']')", 1)  # where names can end with an apostrophe
+_APOSTROPHE = r"'(?<!\w')"  # text that is not quoted has its own
+_ESCAPED = r"\\."
+
+_PYTHON = _style("#", _QUOTES, _TRIPLE)
 _SCRIPT_REGEX = _regex(r"(,=:\[&|?;", r"(?<=\breturn /)", r"(?<=\bcase /)")  # no brace: Svelte has `{/if}`
-_SCRIPT = _style("//", ('"', "'", "`"), ("`",), c_like=True, regex=_SCRIPT_REGEX)
-_GO = _style("//", ('"', "'", "`"), ("`",), c_like=True)
-_C = _style("//", ('"', "'"), c_like=True)
-_RUST = _style("//", ('"',), ('"',), c_like=True)
-_JSON = _style("", ('"',), c_like=False)
-_HASH = _style("#", ('"', "'"), ('"', "'"), c_like=False)
+_SCRIPT = _style("//", _QUOTES, "`", blocks=_BLOCK, skipped=_SCRIPT_REGEX, where={"'": _APOSTROPHE})
+_IN_MARKUP = {"'": _APOSTROPHE, "//": r"//(?<!://)"}
+_UNCLOSED_IN_TEXT = r"\([^()<>\n]*+</"  # as in `<p>:(</p>`
+_IN_COMPONENT = f"{_UNCLOSED_IN_TEXT}|{_SCRIPT_REGEX}"
+_COMPONENT = _style("//", _QUOTES, "`", blocks=f"{_BLOCK} <!-- -->", skipped=_IN_COMPONENT, where=_IN_MARKUP)
+_GO = _style("//", _QUOTES, "`", blocks=_BLOCK, raw="`")
+_C = _style("//", _QUOTES, blocks=_BLOCK)
+_JVM = _style("//", _QUOTES, '"""', blocks=_BLOCK)
+_DART = _style("//", _QUOTES, _TRIPLE, blocks=_BLOCK)
+_CSHARP = _style("//", _QUOTES, '"""', blocks=_BLOCK, long='@" " @$" "')
+_PHP = _style("// #", _QUOTES, blocks=_BLOCK, where={"#": r"#(?!\[)", "'": _APOSTROPHE})
+_RUST = _style("//", "", '"', blocks=_BLOCK, whole=_CHARACTER)
+_JSON = _style("", '"')
+_R = _style("#", "", _QUOTES)
+_ELIXIR = _style("#", "", f"{_QUOTES} {_TRIPLE}")
+_JULIA = _style("#", "", '" """', blocks="#= =#", whole=_AFTER_NAME)
+_TOML = _style("#", _QUOTES, _TRIPLE, raw="' '''")
 _WORD_REGEX = r"(?<=\w /)(?!\s)"  # `when /a/`, `split /,/`: a division has a blank on both sides or on none
-_RUBY = _style("#", ('"', "'"), ('"', "'"), c_like=False, regex=_regex(r"(,=:\[&|?;{~", _WORD_REGEX))
+_RUBY = _style("#", "", _QUOTES, skipped=_regex(r"(,=:\[&|?;{~", _WORD_REGEX))
 _PERL_REGEX = _regex(r"(,=:\[&|?;{~", _WORD_REGEX, r"(?<=[^\w$@%>][ms]/)", r"(?<=[^\w$@%>]qr/)")
-_PERL = _style("#", ('"', "'"), ('"', "'"), c_like=False, comment=r"#(?<!\$#)", regex=_PERL_REGEX)
-_SHELL_COMMENT = r"#(?<![^\s;&|()]#)"
-_SHELL = _style("#", ('"', "'"), ('"', "'"), c_like=False, comment=_SHELL_COMMENT, lone_closers=")")  # of `case`
-_CONFIGURATION = _style("#", ('"', "'"), c_like=False)  # with text that is not quoted, and its apostrophes
-_YAML = _style("#", ('"', "'"), c_like=False, comment=r"#(?<!\S#)")
-_CSS = _style("", ('"', "'"), c_like=True)
-_SQL = _style("--", ('"', "'"), ('"', "'"), c_like=True)
-_LISP = _style(";", ('"',), ('"',), c_like=False)
-_LUA = _style("--", ('"', "'"), c_like=False)
-_HASKELL = _style("--", ('"',), c_like=False)  # names can end with an apostrophe
-_ATTRIBUTE = r"""(?<==)["']"""  # in markup, only values of attributes are strings
-_MARKUP = LiteralStyle(_any_of([_ATTRIBUTE, r"[()\[\]{}]"]), _any_of([_ATTRIBUTE]), "", frozenset())
-_PLAIN = _style("", (), c_like=False)
-_NATURAL = _style("", (), c_like=False, lone_closers=")]}")  # lists have `1)`, faces `:)`
-_TEX = _style("", (), c_like=False, lone_closers=")]")  # half-open intervals, but braces are in pairs
+_PERL = _style("#", "", _QUOTES, skipped=_PERL_REGEX, where={"#": r"#(?<!\$#)"})
+_SHELL = _style(
+    *("#", "", _QUOTES),
+    raw="'",
+    skipped=rf"\$'(?:[^'\\]|\\.)*+'|{_ESCAPED}",
+    where={"#": r"#(?<![^\s;&|()]#)"},
+    lone_closers=")",  # of `case`
+)
+_YAML = _style("#", _QUOTES, raw="'", where={"#": r"#(?<!\S#)", "'": _APOSTROPHE})
+_BUILD = _style("#", _QUOTES, raw="'", skipped=_ESCAPED, where={"#": r"#(?<!\S#)", "'": _APOSTROPHE})
+_CMAKE = _style("#", "", '"', blocks="#[[ ]]")
+_TERRAFORM = _style("# //", '"', blocks=_BLOCK)
+_GRAPHQL = _style("#", '"', '"""')
+_POWERSHELL = _style("#", _QUOTES, blocks="<# #>", long="@\" \"@ @' '@", raw=_QUOTES, skipped="`.")
+_CSS = _style("", _QUOTES, blocks=_BLOCK)
+_SCSS = _style("//", _QUOTES, blocks=_BLOCK, where={"//": r"//(?<![:(]//)"})  # an address may have no quotes
+_SQL = _style("--", "", _QUOTES, blocks=_BLOCK, skipped=r"'\\'(?=[\s;),])")  # as in `ESCAPE '\'`
+_LISP = _style(";", "", '"', skipped=_ESCAPED)
+_LUA = _style("--", _QUOTES, blocks="--[[ ]] --[=[ ]=] --[==[ ]==]", long="[[ ]] [=[ ]=] [==[ ]==]")
+_OPERATOR = r"[!#$%&*+./<=>?@\\^|~:]"
+_HASKELL_COMMENT = rf"--(?<!{_OPERATOR}--)(?!{_OPERATOR})"
+_HASKELL = _style("--", '"', blocks="{- -}", whole=_AFTER_NAME, where={"--": _HASKELL_COMMENT})
+_VALUES = {quote: f"(?<==){quote}" for quote in _QUOTES.split()}  # in markup, only values of attributes are strings
+_MARKUP = _style("", _QUOTES, blocks="<!-- -->", where=_VALUES, lone_closers=")]")
+_PLAIN = _style()
+_NATURAL = _style(lone_closers=")]}")  # lists have `1)`, faces `:)`
+_TEX = _style("%", where={"%": r"%(?<!\\%)"}, lone_closers=")]")  # half-open intervals, but braces are in pairs
 
 
 def _of_each(style: LiteralStyle, languages: str) -> dict[str, LiteralStyle]:
     return dict.fromkeys(languages.split(), style)
 
 
-# Identifiers of the Language Server Protocol or of VS Code's extensions, and the file types that Neovim sends.
 COMPLETE_STYLES = {
     "python": _PYTHON,
     "go": _GO,
@@ -106,39 +174,50 @@ COMPLETE_STYLES = {
     "sql": _SQL,
     "ruby": _RUBY,
     "perl": _PERL,
-    **_of_each(_SCRIPT, "javascript javascriptreact typescript typescriptreact svelte vue"),
-    **_of_each(
-        _C, "c cpp csharp cs java kotlin swift scala dart php objective-c objc objective-cpp objcpp cuda-cpp cuda"
-    ),
-    **_of_each(_C, "groovy zig proto3 proto solidity glsl scss less"),
-    **_of_each(_HASH, "r julia toml elixir"),
-    **_of_each(_SHELL, "shellscript sh bash zsh"),
-    **_of_each(_YAML, "yaml dockerfile makefile make"),
-    **_of_each(_CONFIGURATION, "terraform hcl graphql"),
+    "csharp": _CSHARP,
+    "php": _PHP,
+    "r": _R,
+    "elixir": _ELIXIR,
+    "julia": _JULIA,
+    "toml": _TOML,
+    "shellscript": _SHELL,
+    "yaml": _YAML,
+    "terraform": _TERRAFORM,
+    "graphql": _GRAPHQL,
+    **_of_each(_SCRIPT, "javascript javascriptreact typescript typescriptreact"),
+    **_of_each(_COMPONENT, "vue svelte"),
+    **_of_each(_C, "c cpp objective-c objective-cpp cuda-cpp jsonc zig proto3 solidity glsl"),
+    **_of_each(_JVM, "java kotlin swift scala"),
+    **_of_each(_DART, "dart groovy"),
+    **_of_each(_SCSS, "scss less"),
+    **_of_each(_BUILD, "dockerfile makefile"),
     **_of_each(_LISP, "clojure lisp scheme racket"),
 }
-"""Styles of the languages whose comments and strings they all find."""
-
-_PARTLY_KNOWN = {
-    "lua": _LUA,
-    "haskell": _HASKELL,
-    **_of_each(_CONFIGURATION, "powershell ps1"),
-    **_of_each(_MARKUP, "html xml xsl handlebars django-html htmldjango jinja-html erb eruby astro"),
-}
-"""Styles of languages with other comments or with prose as well."""
+"""Styles of the languages whose comments and strings they all find, by `completion.language_ids.known_language`."""
 
 _MOSTLY_TEXT = {
-    **_of_each(_NATURAL, "markdown plaintext text restructuredtext rst asciidoc git-commit gitcommit mail"),
-    **_of_each(_TEX, "latex tex plaintex"),
+    **_of_each(_NATURAL, "markdown plaintext restructuredtext asciidoc git-commit mail"),
+    "latex": _TEX,
 }
 """Styles of documents that are mostly natural language."""
 
+_PARTLY_KNOWN = {"lua": _LUA, "haskell": _HASKELL, "cmake": _CMAKE, "powershell": _POWERSHELL}
+"""Styles of languages with other comments or strings as well, such as nested ones, or those of Lua with `[===[`."""
 
-def is_known(language: str) -> bool:
-    """Return whether the language is one of code whose style is known, in full or in part."""
-    return language in COMPLETE_STYLES or language in _PARTLY_KNOWN
+_MARKED_UP = _of_each(_MARKUP, "html xml")
+_STYLES = {**COMPLETE_STYLES, **_PARTLY_KNOWN, **_MARKED_UP, **_MOSTLY_TEXT}
+
+
+def is_code(language: str) -> bool:
+    """Return whether the language is known, and documents in it are not mostly natural language."""
+    return language in _STYLES and language not in _MOSTLY_TEXT
+
+
+def has_sentences(language: str) -> bool:
+    """Return whether documents in the language contain text, in which brackets can be of any meaning, as in `:(`."""
+    return language in _MARKED_UP or language in _MOSTLY_TEXT
 
 
 def style_of(language: str) -> LiteralStyle:
     """Return the style of a language; for an unknown one, every bracket counts and nothing is a comment or a string."""
-    return COMPLETE_STYLES.get(language) or _PARTLY_KNOWN.get(language) or _MOSTLY_TEXT.get(language, _PLAIN)
+    return _STYLES.get(language, _PLAIN)

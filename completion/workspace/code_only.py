@@ -17,7 +17,6 @@ from completion.syntax.trees import parse
 _ONE_WORD = re.compile(rb"[A-Za-z]{0,2}#*(?P<quote>[\"'`]{1,3})[\w./@:%*-]{0,40}(?P=quote)#*")
 _LINE_END = re.compile(rb"[ \t\r]*(?:\n|\Z)")
 _MAX_INDENT_BYTES = 200  # bounds the time for a line of many comments
-_COMMENT_MARKS = (b"#", b"//", b"/*", b"--", b";")
 
 Span = tuple[int, int, bytes]
 """Start and end of prose in bytes, and its replacement."""
@@ -88,12 +87,11 @@ def _lexical_prose(data: bytes, language: str) -> Iterator[Span]:
     found = comments_and_strings(data.decode("latin-1"), language)  # one character for each byte
     if found is None:
         yield 0, len(data), b""
-    for first, last in found or ():
-        text = data[first:last]
-        if text.startswith(_COMMENT_MARKS):
-            yield first, last - text.endswith(b"\n"), b""
-        elif not _ONE_WORD.fullmatch(text):
-            yield first, last, b'""'
+    for each in found or ():
+        if each.is_comment:
+            yield each.start, each.end - (data[each.end - 1 : each.end] == b"\n"), b""
+        elif not _ONE_WORD.fullmatch(data, each.start, each.end):
+            yield each.start, each.end, b'""'
 
 
 def _without(data: bytes, spans: Iterable[Span]) -> bytes:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from sys import getsizeof
 
 from completion.errors import ParseLimitError
+from completion.language_ids import language_of
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
-from completion.syntax.file_endings import language_of
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.code_only import code_by_marks, code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from completion.syntax.file_endings import language_of
+from completion.language_ids import language_of
 from completion.syntax.trees import parse
 from completion.workspace.outlines import outline, text_of, whole_lines
 

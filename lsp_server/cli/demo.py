@@ -92,7 +92,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def _request(example: Example) -> CompletionRequest:
-    from completion.syntax.file_endings import language_of
+    from completion.language_ids import language_of
 
     return CompletionRequest(
         prefix=example.prefix,

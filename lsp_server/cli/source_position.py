@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion.errors import ConfigurationError
+from completion.language_ids import language_of
 from completion.request import CompletionRequest
-from completion.syntax.file_endings import language_of
 from lsp_server.documents.file_policy import FilePolicy, repository_top
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.engine.consent import by_rules

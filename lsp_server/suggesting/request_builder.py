@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import PurePath
 
 from completion.instruct import edit_request
+from completion.language_ids import ending_of
 from completion.request import CompletionRequest, Layout
-from completion.syntax.file_endings import ending_of
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of

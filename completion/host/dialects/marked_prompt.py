@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from completion.language_ids import language_of
 from completion.prompt.fim_format import FORMATS, FimFormat
 from completion.request import CompletionRequest, ContextFile, Layout, Sampling
-from completion.syntax.file_endings import language_of
 
 _FAMILIES = (
     *(fim_format for fim_format in FORMATS if fim_format.name != "CodeLlama"),

@@ -1,5 +1,6 @@
 """A block's end is found as soon as the text determines it, and never changes."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,10 +33,34 @@ LINES = [
     "cat <<E",
     "E",
     "f;",
+    "- a",
+    "a:",
+    "  - b",
+    "\\begin{a}",
+    "\\end{a}",
+    "if(A)",
+    "endif()",
+    "f(function()",
+    "end)",
 ]
-LANGUAGES = ["python", "javascript", "ruby", "shellscript", "c", "sql", "html"]
+LANGUAGES = ["python", "javascript", "ruby", "shellscript", "c", "sql", "html", "yaml", "latex", "cmake", "lua"]
 texts = st.lists(st.sampled_from(LINES), max_size=8).map("\n".join)
-prefixes = st.sampled_from(["", "<b>", "def f():", "    ", "if (a) {", "    if (a) {\n        ", "\tfor {", "x = 1"])
+prefixes = st.sampled_from(
+    [
+        "",
+        "<b>",
+        "def f\n  ",
+        "if a; then",
+        "\\begin{a}",
+        "f(function()\n  ",
+        "def f():",
+        "    ",
+        "if (a) {",
+        "    if (a) {\n        ",
+        "\tfor {",
+        "x = 1",
+    ]
+)
 
 
 @given(prefixes, st.sampled_from(["", "\n", "\n}\n", "\n    }\n", "\n</b>\n"]), texts, st.sampled_from(LANGUAGES))
@@ -58,6 +83,39 @@ def test_a_closer_that_the_document_lacks_belongs_to_the_block():
     text = "\n  return 1;\n}\n"
     assert BlockEnd("function f() {", "\n", "javascript").end(text) == len(text) - 1
     assert BlockEnd("function f() {", "\n}\n", "javascript").end(text) == len("\n  return 1;")
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "after", "text", "block"),
+    [
+        ("ruby", "class A\n  def b\n    ", "\nend\n", "c\n  end\n\n  def d\n", "c\n  end"),
+        ("ruby", "def b\n  ", "\nend\n", "c\nend\n", "c"),
+        ("ruby", "a.each do |b|\n  if c\n    ", "\nend\n", "d\n  else\n    e\n  end\nend\n", "d\n  else\n    e\n  end"),
+        ("ruby", "a = b\n  .c\n  ", "\n", ".d\nend\n", ".d"),
+        ("ruby", "if a\n  b\nelse\n  ", "\nend\n", "c\nend\n", "c"),
+        ("ruby", "def a\nend\n\ndef b\n  ", "\n\ndef c\nend\n", "d\nend\n", "d\nend"),
+        ("julia", "module A\n\nfunction b()\n  ", "\n\nend\n", "c\nend\n\nend", "c\nend"),
+        ("julia", "module A\n\nfunction b()\n  ", "\nend\n\nend\n", "c\nend\n", "c"),
+        ("html", "<div>\n</div>\n<ul>\n  ", "\n</ul>\n", "<li>a</li>\n</ul>\n<p>", "<li>a</li>"),
+        ("latex", "\\begin{b}\n\\end{b}\n\\begin{a}\n  ", "\n\\end{a}\n", "c\n\\end{a}\nd", "c"),
+        ("lua", "f(function()\n  ", "\n", "a()\nend)\nb()", "a()\nend)"),
+        ("elixir", "  def a do", "\nend\n", "\n    :b\n  end\n\n  def", "\n    :b\n  end"),
+        ("shellscript", "for a in b; do\n  ", "\n", "c\ndone\nd\n", "c\ndone"),
+        ("shellscript", "if a; then\n  ", "\nelse\n  d\nfi\n", "b\nelse\n", "b"),
+        ("cmake", "if(A)", "\n", "\n  b()\nendif()\nc()", "\n  b()\nendif()"),
+        ("html", "<ul>\n  ", "\n", "<li>a</li>\n</ul>\n<p>", "<li>a</li>\n</ul>"),
+        ("latex", "\\begin{a}", "\n", "\n\\item b\n\n\\item c\n\\end{a}\nx", "\n\\item b\n\n\\item c\n\\end{a}"),
+        ("latex", "\\begin{a}\n  ", "\n", "\\item b\n\\end{a}\nc", "\\item b\n\\end{a}"),
+        ("yaml", "", "\n", "a:\n- b\n- c\nd: e\n", "a:\n- b\n- c"),
+        ("yaml", "- a\n", "\n", "- b\n- c\n", "- b"),
+        ("makefile", "a:", "\nb:\n", "\n\tc\n\nd:\n", "\n\tc"),
+    ],
+)
+def test_what_words_and_tags_open_ends_with_them_if_the_document_does_not_close_it(
+    language, before, after, text, block
+):
+    end = BlockEnd(before, after, language).end(text)
+    assert text[:end] == block
 
 
 def test_a_block_has_no_end_with_text_after_the_cursor():

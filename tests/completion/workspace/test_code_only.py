@@ -28,6 +28,13 @@ CASES = [
     ("clojure", f'; {ORDER}\n(f "{ORDER}")\n', '(f "")\n'),
     ("html", f'<a title="{ORDER}">{ORDER}</a>\n', ""),
     ("lua", f"--[[ a\n{ORDER}\n]]\n", ""),
+    ("haskell", f"{{- a {{- b -}}\n{ORDER}\n-}}\n", ""),
+    ("cmake", f"#[===[\n{ORDER}\n]===]\n", ""),
+    ("kotlin", f'val a = f("""\n  {ORDER} (it\'s\n""") // {ORDER}\n', 'val a = f("")\n'),
+    ("csharp", f'var a = @"C:\\";\nf(@"\n{ORDER} ""it\'s""");\n', 'var a = "";\nf("");\n'),
+    ("terraform", f'// {ORDER}\na = "{ORDER}" /* {ORDER} */\n', 'a = ""\n'),
+    ("jsonc", f'{{\n  // {ORDER}\n  "a": 1,\n}}\n', '{\n  "a": 1,\n}\n'),
+    ("php", f"# {ORDER}\n#[A]\n$a = '{ORDER}';\n", '$a = "";\n'),
     ("", f"{ORDER}\n", ""),
     ("markdown", f"{ORDER}\n", ""),
 ]  # fmt: skip

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from completion.errors import ConfigurationError
-from completion.syntax.file_endings import language_of
+from completion.language_ids import language_of
 from lsp_server.cli.demo import examples
 from lsp_server.cli.main import main
 from lsp_server.cli.source_position import read_position, request_at
