@@ -102,7 +102,7 @@ class _Best:
         if attempt.stop is not None:
             return self._total(attempt)
         gain = self.most_gain if self._task.replaced.may_be_followed(attempt.output.whole()) else 0.0
-        return sum(attempt.log_probabilities) + gain
+        return attempt.most_total() + gain
 
     def may_become(self, attempt: Attempt) -> bool:
         """Return whether an attempt that grows may still become the likeliest."""

@@ -207,6 +207,11 @@ class Attempt:
         ends = float(np.logaddexp.reduce(top.log_probabilities[same], initial=-math.inf))
         return sum(self.log_probabilities[:end]) + max(ends, *taken)
 
+    def most_total(self) -> float:
+        """Return the maximum of `total` once this attempt ends: its first line may be its end, decided lines later."""
+        first_line = self.output.whole().partition("\n")[0].rstrip()
+        return sum(self.log_probabilities[: self.output.end_token(len(first_line))])
+
     def reweighted(self, weight: float) -> Attempt:
         """Return this attempt with log-probabilities as if its text were `weight` times as likely against all others.
 

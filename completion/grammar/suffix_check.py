@@ -10,7 +10,7 @@ from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
 
 HORIZON_BYTES = 2000  # bytes after the cursor that are checked; the joined parse checks the rest
-_BOUNDARY = re.compile(rb"\n|[)\]};\"'`>]")
+_BOUNDARY = re.compile(rb"\n|\"{3}|'{3}|[)\]};\"'`>]")
 _WORD = re.compile(rb"[\w$\x80-\xff]+")
 _CHECKED_CUTS = 64  # cuts of one completion that are tried, the longest first
 

@@ -128,12 +128,16 @@ class EngineWorker:
 
     def _give_back(self, loaded: LoadedEngine) -> None:
         """Return freed memory. A grammar refers to itself, and the first one was frozen with the model's objects."""
-        loaded.rest()
-        gc.unfreeze()
-        gc.collect()
-        gc.freeze()
-        trim_heap()
-        trim_gpu()
+        try:
+            loaded.rest()
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
+            trim_heap()
+            trim_gpu()
+        # The boundary to a GPU's driver, which may refuse every call after a computer slept. The next request says so.
+        except Exception:
+            logger.exception("Memory cannot be given back")
 
     def _run(self, loaded: LoadedEngine, job: Job) -> None:
         outcome, started = "done", False

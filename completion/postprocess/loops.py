@@ -87,16 +87,19 @@ def _phrase_end(line: str, repeats: int = 1) -> int | None:
     """
     first, backwards = len(line), line[::-1]
     for length in range(_MIN_PHRASE, min(_MAX_PHRASE, len(line) // repeats) + 1):
-        repeated = common_length(backwards, backwards[length:])
-        ends = range(len(line) - repeated, min(first, len(line) - (repeats - 1) * length + 1))
-        first = next((end for end in ends if _may_loop(line[end - length : end])), first)
+        start = len(line) - common_length(backwards, backwards[length:])
+        if not _has_words(line[start - length : start]):
+            continue
+        # Phrases that end further on are these again.
+        ends = range(start, min(first, len(line) - (repeats - 1) * length + 1, start + length))
+        first = next((end for end in ends if _may_begin(line[end - length : end])), first)
     return first if first < len(line) else None
 
 
-def _may_loop(phrase: str) -> bool:
-    """Return whether a phrase that repeats is a loop: it has words, and splits none unless all of it is one word."""
+def _may_begin(phrase: str) -> bool:
+    """Return whether a loop may begin with this phrase: it splits no word unless all of it is one word."""
     splits_word = _WORD.fullmatch(phrase[-1] + phrase[0]) and not _WORD.fullmatch(phrase)
-    return not phrase[0].isspace() and not splits_word and _has_words(phrase)
+    return not phrase[0].isspace() and not splits_word
 
 
 def _has_words(text: str) -> bool:

@@ -14,8 +14,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-MAX_RUN_CHARACTERS = 96
-"""Maximum length of a healed run. Of a longer one (a line of dashes, a base64 word) the last part is healed."""
+MAX_RUN_BYTES = 96
+"""Maximum length of a healed run in UTF-8, which is also that of its tokens: one step scores them all. Of a longer run
+(a line of dashes, a base64 word, a sentence without blanks) the last part is healed."""
 
 # Tokenizers of code join a blank with the punctuation or the word after it, punctuation with more of it, and one
 # character (a tab, too) with a word. A byte order mark is no part of a run: no grammar's text begins with it.
@@ -43,7 +44,7 @@ class HealedPrefix:
 
 def heal(prefix: str) -> HealedPrefix:
     """Split a prefix before the run at its end."""
-    tail = prefix[-MAX_RUN_CHARACTERS:]
+    tail = prefix[-MAX_RUN_BYTES:].encode("utf-8", "replace")[-MAX_RUN_BYTES:].decode("utf-8", "ignore")
     run = _RUN.search(tail)
     if run is None:
         return HealedPrefix(prefix, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 
 _GRAPHEME_CHARACTERS = 32  # maximum length of a grapheme that is recognised
@@ -73,20 +74,20 @@ class OutputText:
         return text[: len(text) - len(regex.findall(r"\X", text[-_GRAPHEME_CHARACTERS:])[-1])]
 
     def pieces(self, length: int) -> tuple[tuple[str, str], ...]:
-        """Return the parts of the first `length` characters as (drafter, text), one for each run of one drafter."""
-        limit = len(self.whole()[:length].encode())
-        joined: list[tuple[str, bytearray]] = []
-        start = 0
+        """Return the parts of the first `length` characters as (drafter, text), one for each run of one drafter.
+
+        A character of several tokens belongs to the drafter of the last one.
+        """
+        start, decoder = self._forced_bytes, getincrementaldecoder("utf-8")("ignore")
+        joined: list[tuple[str, str]] = []
         for end, drafter in zip(self._token_ends, self._pieces, strict=True):
-            part = self._bytes[max(start, self._forced_bytes) : min(end, self._forced_bytes + limit)]
-            start = end
-            if not part:
-                continue
-            if joined and joined[-1][0] == drafter:
-                joined[-1][1].extend(part)
-            else:
-                joined.append((drafter, bytearray(part)))
-        return tuple((drafter, part.decode("utf-8", "replace")) for drafter, part in joined)
+            part = decoder.decode(bytes(self._bytes[start:end]))[:length]
+            start, length = max(start, end), length - len(part)
+            if part and joined and joined[-1][0] == drafter:
+                joined[-1] = (drafter, joined[-1][1] + part)
+            elif part:
+                joined.append((drafter, part))
+        return tuple(joined)
 
     def tokens_within(self, length: int) -> int:
         """Return the number of tokens of the first `length` characters; the last may extend past them."""

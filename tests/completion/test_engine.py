@@ -34,6 +34,7 @@ from completion.stopping.rules import Stop, StopRules
 from completion.syntax.parser_process import ParserProcess
 from completion.syntax.parsing import IN_PROCESS
 from tests.completion.tasks import prompt_of
+from tests.tiny_models import write_tiny_model
 
 PREFIX = "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n        self.it"
 SUFFIX = "\n\n    def pop(self):\n        return self.items.pop()\n"
@@ -192,6 +193,14 @@ def test_any_document_gets_a_suggestion_or_a_reason(engine, prefix, suffix):
     event = last(engine, CompletionRequest(prefix, suffix, "python", max_tokens=6))
     assert event.done
     assert event.suggestions or event.dropped
+
+
+@pytest.mark.parametrize("character", ["龘", "𠀀", "-"])
+def test_a_long_run_before_the_cursor_is_completed_however_many_tokens_it_has(tmp_path, character):
+    """A pass of the processor's path has at most 256 rows."""
+    engine = Engine(load_model(str(write_tiny_model(tmp_path / "tiny", head_dim=32)), backend="int8", threads=1))
+    request = dataclasses.replace(FREE, prefix=f"# {character * 120}", max_tokens=120)
+    assert text_of(last(engine, request))
 
 
 def test_alternatives_follow_the_plain_suggestion_and_differ(engine):

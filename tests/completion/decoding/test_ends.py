@@ -12,7 +12,8 @@ from completion.cancellation import CancelToken
 from completion.decoding.decoder import TopTokens
 from completion.engine import Engine
 from completion.model.loading import load_model
-from completion.request import CompletionRequest, Mode
+from completion.request import CompletionRequest, Mode, StopReason
+from completion.stopping.rules import Stop
 from tests.completion.tasks import DOCUMENT, task_at
 
 
@@ -23,9 +24,9 @@ def token_of(loaded, data):
     )
 
 
-def line_attempt(loaded, *tokens, prefix="x = ", healing=False, mode=Mode.LINE):
+def line_attempt(loaded, *tokens, prefix="x = ", healing=False, mode=Mode.LINE, filters=False):
     """Return an attempt at a line or block with these tokens: pairs of bytes and probability."""
-    task = task_at(loaded, 0, prefix=prefix, suffix="", mode=mode, healing=healing)
+    task = task_at(loaded, 0, prefix=prefix, suffix="", mode=mode, healing=healing, filters=filters)
     numbers = tuple(token_of(loaded, data) for data, _ in tokens)
     return task.attempt_from(numbers, tuple(math.log(p) for _, p in tokens))
 
@@ -80,6 +81,17 @@ def test_a_text_with_other_indentation_has_the_ends_of_its_words(tiny_model):
 def test_a_block_has_ends(tiny_model):
     block = line_attempt(tiny_model, (b"(", 0.4), (b")", 0.5), mode=Mode.BLOCK)
     assert chances(block, "()") == [(1, 0.4), (2, 0.2)]
+
+
+def test_a_line_whose_end_is_decided_lines_later_may_become_as_likely_as_it_will_be(tiny_model):
+    """However many tokens a step has, a search must not drop it meanwhile: its brackets are never closed."""
+    tokens = [(b"f", 0.9), (b"(", 0.8), *[(b"\n", 0.7), (b"a", 0.6)] * 6, (b"\n", 0.5)]
+    whole = line_attempt(tiny_model, *tokens, filters=True)
+    assert whole.stop == Stop(2, StopReason.LINE_END)
+    assert whole.total() == pytest.approx(math.log(0.9 * 0.8 * 0.7))
+    for count in range(1, whole.output.tokens + 1):
+        assert line_attempt(tiny_model, *tokens[:count], filters=True).most_total() >= whole.total()
+    assert line_attempt(tiny_model, *tokens[:2], filters=True).most_total() == pytest.approx(math.log(0.9 * 0.8))
 
 
 @pytest.mark.real_model

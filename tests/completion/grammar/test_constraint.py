@@ -65,6 +65,12 @@ def test_a_completion_can_end_only_where_the_suffix_parses():
     assert not constraint.may_end(closed)
 
 
+@pytest.mark.parametrize("quotes", ['"""', "'''"])
+def test_a_cut_divides_no_three_quotes(quotes):
+    constraint = opened(f"def f():\n    {quotes}Return a sum", f" of two.{quotes}\n    return 1\n")
+    assert constraint.longest_passing_cut(f", or none.{quotes}".encode()) == len(", or none.")
+
+
 def test_the_longest_passing_cut_excludes_a_closer_that_the_suffix_has():
     constraint = opened("x = f(", ")\ny = 1\n")
     assert constraint.longest_passing_cut(b"a, b)") == len(b"a, b")

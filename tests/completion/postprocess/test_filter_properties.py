@@ -1,10 +1,13 @@
 """Properties of all filters: they insert no text, take no shown text back, and do not cut filtered text again."""
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from completion.postprocess import FILTERS, Context, Dropped, apply_filters, stable_prefix
+from completion.postprocess.loops import loops, stable_length
 from completion.request import Mode, Suggestion
+from tests.completion.work import lines_run
 
 PIECES = [
     "return x", "foo(", ")", "]", "}", " {", "{", "[", "'", '"', "\n", "\r\n", "    ", "  ", "\t", ", ", ";", ":",
@@ -81,3 +84,15 @@ def test_filtered_text_passes_the_filters_unchanged(before, after, text, languag
     if isinstance(once, Suggestion):
         twice = apply_filters(Suggestion(once.text), context)
         assert isinstance(twice, Dropped) or once.text.startswith(twice.text)
+
+
+@pytest.mark.parametrize("repeated", ["-", "(", "=-", "| --- "])
+def test_a_line_of_punctuation_costs_no_more_than_its_length(repeated):
+    """A model may write such a line up to its last token, and every one of them is filtered."""
+    context = Context.of("", "", "python", Mode.BLOCK)
+
+    def work(length: int) -> int:
+        text = (repeated * length)[:length]
+        return lines_run(lambda: (loops(Suggestion(text), context), stable_length(text, context)))
+
+    assert work(800) < 3 * work(200)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion.prompt.healing import MAX_RUN_CHARACTERS, ForcedBytes, heal
+from completion.prompt.healing import MAX_RUN_BYTES, ForcedBytes, heal
 
 
 @pytest.mark.parametrize(
@@ -37,11 +37,11 @@ def test_the_run_before_the_cursor_is_forced(prefix, shown, forced):
     assert (healed.shown, healed.forced) == (shown, forced)
 
 
-@given(st.text(max_size=200))
+@given(st.one_of(st.text(max_size=200), st.text("𠀀龘é", min_size=20, max_size=200)))
 def test_the_shown_part_and_the_forced_bytes_together_are_the_prefix(prefix):
     healed = heal(prefix)
     assert healed.shown + healed.forced.decode() == prefix
-    assert len(healed.forced.decode()) <= MAX_RUN_CHARACTERS
+    assert len(healed.forced) <= MAX_RUN_BYTES
 
 
 @given(st.text(alphabet="abc_", min_size=1, max_size=20), st.text(alphabet="abc_ (", max_size=4))

@@ -54,6 +54,25 @@ def test_forced_bytes_are_left_out_and_each_piece_has_its_drafter():
     assert output.size_bytes == 8
 
 
+TEXT = st.text("a龘😀\u0301", max_size=20).map(str.encode)
+
+
+@given(TEXT, st.one_of(TEXT, st.binary(max_size=20)), st.lists(st.integers(1, 4), max_size=20))
+def test_pieces_are_the_text_and_split_no_character(forced, after, sizes):
+    output = OutputText(len(forced))
+    for number, part in enumerate(split(forced + after, sizes)):
+        output.extend(part, f"drafter {number % 3}")
+    for length in range(len(output.whole()) + 1):
+        assert "".join(piece for _, piece in output.pieces(length)) == output.whole()[:length]
+
+
+def test_a_character_of_two_tokens_is_a_piece_of_the_drafter_that_completed_it():
+    output = OutputText(0)
+    output.extend("é".encode() + "龘".encode()[:2], "lookup")
+    output.extend("龘".encode()[2:] + b"a", "model")
+    assert output.pieces(3) == (("lookup", "é"), ("model", "龘a"))
+
+
 def test_graphemes_are_not_loaded_for_ascii_text():
     script = (
         "import sys\n"
