@@ -70,10 +70,7 @@ def is_word(text: str) -> bool:
 
 
 def line_pairs(old: Sequence[str], new: Sequence[str], check: Callable[[], None]) -> list[tuple[str, str]]:
-    """Return the old and new versions of the same lines of a hunk.
-
-    `check` is called before two lines are compared, which takes milliseconds if they are long.
-    """
+    """Return the old and new versions of a hunk's lines. `check` is called before each comparison: some take long."""
     if len(old) == len(new):
         return list(zip(old, new, strict=True))
     pairs, start = [], 0

@@ -23,12 +23,13 @@ _MOST_CONNECTIONS = 1024
 
 def usual_connections() -> int:
     """Return half of the number of files that this process may have open: 512 on Linux, 128 on macOS by default."""
-    if sys.platform == "win32":
-        return _MOST_CONNECTIONS
-    import resource  # noqa: PLC0415 - Windows has none
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - Windows has none
 
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return _MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(files // 2, _MOST_CONNECTIONS)
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if files != resource.RLIM_INFINITY:
+            return min(files // 2, _MOST_CONNECTIONS)
+    return _MOST_CONNECTIONS
 
 
 @dataclass(frozen=True, slots=True)
