@@ -125,4 +125,5 @@ class OfLanguage:
 
     def __post_init__(self) -> None:
         """Replace the client's name of the language."""
-        object.__setattr__(self, "language", known_language(self.language, self.path))
+        if isinstance(self.language, str):  # the host's schema refuses anything else, with a sentence
+            object.__setattr__(self, "language", known_language(self.language, self.path))

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _serve(port: int | None) -> None:
     if port is not None:
-        asyncio.run(serve_tcp(port, _token(port)))
+        asyncio.run(serve_tcp(port, _token()))
     else:
         # Standard output carries only the protocol, so other prints of this process go to standard error.
         with os.fdopen(os.dup(1), "wb") as protocol_out:
@@ -50,13 +50,13 @@ def _serve(port: int | None) -> None:
             asyncio.run(serve_stdio(0, protocol_out))
 
 
-def _token(port: int) -> str:
+def _token() -> str:
     """Return the secret of a server on TCP, which its first start creates."""
-    from completion.host.process.sockets import tcp_address  # noqa: PLC0415 - needed for TCP only
+    from completion.host.process.sockets import own_token  # noqa: PLC0415 - needed for TCP only
     from completion.paths import state_dir  # noqa: PLC0415
 
     path = state_dir() / "server-token"
-    token = tcp_address(f"127.0.0.1:{port}", None, path).token
+    token = own_token(path)
     print(f"Clients must send the token in {path} as initializationOptions.token.", file=sys.stderr)  # noqa: T201
     return token
 

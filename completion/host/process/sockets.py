@@ -152,9 +152,23 @@ def tcp_address(
             )
         token_file = _with_new_token(own_token_file)
     users = _read_tokens(token_file)
-    token = next((token for token, user in users.items() if not user), "")
     named = {token: user for token, user in users.items() if user}
-    return TcpAddress(host, int(port), token, allow_local, named, tls)
+    return TcpAddress(host, int(port), _nobodys(users), allow_local, named, tls)
+
+
+def own_token(file: Path) -> str:
+    """Return the token in a file of draftline's own, creating it if necessary.
+
+    Raises:
+        PermissionsError: Other users can read the file.
+        StorageError: The file cannot be read.
+    """
+    return _nobodys(_read_tokens(_with_new_token(file)))
+
+
+def _nobodys(users: Mapping[str, str]) -> str:
+    """Return the token that is of no user by name, "" if there is none."""
+    return next((token for token, user in users.items() if not user), "")
 
 
 def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
