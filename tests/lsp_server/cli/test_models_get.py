@@ -47,6 +47,15 @@ def test_a_model_is_downloaded_converted_and_ready(index, tmp_path, capsys):
     assert index.downloads == WHEELS
 
 
+@pytest.fixture
+def default_interrupt():
+    """Handle SIGINT as a command does: of two web servers that ran in this process, one may have left its handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("default_interrupt")
 def test_control_c_says_how_to_go_on_and_the_next_run_does(index, capsys):
     ended = threading.Event()
 
