@@ -19,9 +19,7 @@ from drafting.arrays import IntArray
 
 _MAX_DOCUMENTS = 256  # some clients close none
 _MAX_PROMPTS = 2  # of a document: the full one that was prepared, and a short one
-_FEW_TOKENS = (
-    64  # tokens that take no time beside the way there and back, of which a server may have cached no half block
-)
+_FEW_TOKENS = 64  # number of tokens whose time is that of the way there and back; servers cache blocks of up to 32
 _MANY_TOKENS = 128  # tokens whose time says how quick the server is
 _MAX_TIMES = 16  # number of first tokens of each of these kinds whose times are kept
 
