@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from sys import getsizeof
 
 from completion.errors import ParseLimitError
 from completion.language_ids import language_of
-from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
+from completion.request import CompletionRequest, ContextFile, WorkspaceFile, WorkspaceUpdate
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.code_only import code_by_marks, code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports
@@ -54,6 +54,7 @@ class IndexedFile:
         definitions: Definitions of the file in order.
         snippets: Overlapping runs of lines.
         size_bytes: Memory of all this.
+        source: Hash of the file as it was sent.
     """
 
     path: str
@@ -61,6 +62,7 @@ class IndexedFile:
     definitions: tuple[Definition, ...]
     snippets: tuple[Snippet, ...]
     size_bytes: int
+    source: int = 0
 
     @classmethod
     def of(cls, path: str, text: str, parsing: Parsing = IN_PROCESS) -> IndexedFile:
@@ -117,7 +119,8 @@ class WorkspaceContext:
             if is_secret(changed.path) or len(changed.text) > MAX_FILE_CHARACTERS or not changed.path.isprintable():
                 self.edits.pop(changed.path, None)
                 continue
-            self.files[changed.path] = after = IndexedFile.of(changed.path, changed.text, self.parsing)
+            after = replace(IndexedFile.of(changed.path, changed.text, self.parsing), source=hash(changed))
+            self.files[changed.path] = after
             region = edited_region(before.text, after.text) if before is not None else ""
             if region or self.edits.get(changed.path, _NO_EDIT).text not in after.text:
                 self.edits.pop(changed.path, None)
@@ -131,6 +134,11 @@ class WorkspaceContext:
             touched.add(self.edits.popitem(last=False)[0])
         if self._last is not None and touched != {self._last[0].path}:
             self._last = None
+
+    def has(self, file: WorkspaceFile) -> bool:
+        """Return whether a file is indexed as it is sent now."""
+        known = self.files.get(file.path)
+        return known is not None and known.source == hash(file)
 
     def choose(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
         """Return snippets of other files for a request, the most useful last.

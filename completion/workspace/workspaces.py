@@ -46,8 +46,8 @@ class Workspaces:
     def update(self, update: WorkspaceUpdate) -> Iterator[None]:
         """Apply changes to a workspace, and yield between bounded pieces of the work, where any other call may be made.
 
-        A file's snippets and drafts change one after the other, each at once. A workspace that is not open is not
-        opened just to remove files.
+        A file's snippets and drafts change together, and not at all if it is as before: after a search, a client sends
+        all files again. A workspace that is not open is not opened just to remove files.
         """
         key = update.workspace
         if not update.changed and key not in self._files:
@@ -58,13 +58,14 @@ class Workspaces:
                 self._drafters.workspace(key).remove(path)
         for file in update.changed:
             yield
-            self._open(key).update(WorkspaceUpdate(key, (file,)))
+            if self._open(key).has(file):
+                continue
+            tokens: list[int] = []
+            for piece in _pieces(file.text) if self._drafters is not None else ():
+                yield
+                tokens += self._tokenizer.encode(piece)
+            self._open(key).update(WorkspaceUpdate(key, (file,)))  # another call may have closed it
             if self._drafters is not None:
-                tokens: list[int] = []
-                for piece in _pieces(file.text):
-                    yield
-                    tokens += self._tokenizer.encode(piece)
-                self._open(key)  # another call may have closed it
                 self._drafters.workspace(key).update(file.path, tokens, is_open=file.open)
             self._evict()
 

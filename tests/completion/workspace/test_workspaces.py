@@ -88,3 +88,19 @@ def test_a_workspace_that_is_evicted_between_two_pieces_stays_within_the_budget(
     assert drafters.workspace("a").paths() == ("0.py",)
     workspaces.snippets(asked("b"), 500)
     assert drafters.workspace("a").paths() == ()
+
+
+def test_a_file_that_is_sent_again_as_it_was_is_not_indexed_again(make):
+    workspaces, drafters = make()
+    update = update_of("a")
+    first = apply(workspaces, update)
+    assert apply(workspaces, update) == 1 < first
+    opened = WorkspaceUpdate("a", (WorkspaceFile("0.py", update.changed[0].text, open=True),))
+    assert apply(workspaces, opened) == first
+    for _ in zip(range(2), workspaces.update(update), strict=False):  # the editor closes it, and a cancel comes
+        pass
+    assert apply(workspaces, update) == first
+    workspaces.close("a")
+    assert apply(workspaces, update) == first
+    assert workspaces.snippets(asked("a"), 500)
+    assert drafters.workspace("a").paths() == ("0.py",)
