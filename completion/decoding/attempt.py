@@ -192,13 +192,15 @@ class Attempt:
                 yield replace(branch, state=after)
 
     def total(self) -> float:
-        """Return the log-probability of the text and of an end there; without a stop, that of the tokens so far.
+        """Return the log-probability of the first line and of an end there; without a stop, that of the tokens so far.
 
         All of the likeliest tokens with the same end count: how many line breaks or blanks follow makes no difference.
+        What follows the first line, such as the body of its block, does not count: each token more makes a text less
+        likely, so it would always lose against the same line without a body.
         """
         if self.stop is None or self.stop.reason not in OWN_ENDS:
             return sum(self.log_probabilities)
-        end = self.output.end_token(self.stop.length)
+        end = self._end_of_first_line()
         if end >= len(self.top_tokens):
             return sum(self.log_probabilities[: end + 1])
         top = self.top_tokens[end]
@@ -209,8 +211,15 @@ class Attempt:
 
     def most_total(self) -> float:
         """Return the maximum of `total` once this attempt ends: its first line may be its end, decided lines later."""
-        first_line = self.output.whole().partition("\n")[0].rstrip()
-        return sum(self.log_probabilities[: self.output.end_token(len(first_line))])
+        return sum(self.log_probabilities[: self._end_of_first_line()])
+
+    def _end_of_first_line(self) -> int:
+        """Return the index of the token that ends the first line that is not blank, or the text, if it has one line."""
+        text = self.output.whole() if self.stop is None else self.output.whole()[: self.stop.length]
+        before = len(text) - len(text.lstrip())
+        line, line_break, _ = text[before:].partition("\n")
+        is_end = self.stop is not None and not line_break
+        return self.output.end_token(len(text) if is_end else before + len(line.rstrip()))
 
     def reweighted(self, weight: float) -> Attempt:
         """Return this attempt with log-probabilities as if its text were `weight` times as likely against all others.

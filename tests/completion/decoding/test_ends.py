@@ -94,6 +94,14 @@ def test_a_line_whose_end_is_decided_lines_later_may_become_as_likely_as_it_will
     assert line_attempt(tiny_model, *tokens[:2], filters=True).most_total() == pytest.approx(math.log(0.9 * 0.8))
 
 
+def test_a_line_with_its_body_is_as_likely_as_the_line(tiny_model):
+    """Each token more makes a text less likely: a search must not prefer another line for what has no body."""
+    line = [(b"f", 0.9), (b"(", 0.8), (b"\n", 0.7)]
+    body = line_attempt(tiny_model, *line, (b"a", 0.6), (b")", 0.4), (b"\n", 0.5), filters=True)
+    assert body.output.whole()[: body.stop.length] == "f(\na)"
+    assert body.total() == pytest.approx(math.log(0.9 * 0.8 * 0.7))
+
+
 @pytest.mark.real_model
 @pytest.mark.parametrize("mode", [Mode.LINE, Mode.BLOCK])
 def test_the_ends_of_every_event_lead_to_the_end_of_its_text_and_never_become_likelier(mode):
