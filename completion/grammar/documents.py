@@ -7,6 +7,7 @@ every call.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import cache, lru_cache
 
 from tree_sitter import Parser, Point, Tree
@@ -111,21 +112,8 @@ def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
     return check(load_documents(language).document(text), start, end)
 
 
-def is_blind(language: str, text: bytes, start: int, end: int, _middle: bytes, _replaced: int) -> bool:
-    """Return `JoinedCheck.is_blind` of a document."""
-    return _check(language, text, start, end).is_blind
-
-
-def is_sound(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
-    """Return `JoinedCheck.sound` of a document."""
-    return _check(language, text, start, end).sound(middle, replaced)
-
-
-def mends(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
-    """Return `JoinedCheck.mends` of a document."""
-    return _check(language, text, start, end).mends(middle, replaced)
-
-
-def adds_errors(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
-    """Return `JoinedCheck.adds_errors` of a document."""
-    return _check(language, text, start, end).adds_errors(middle, replaced)
+def ask(
+    question: Callable[..., bool], language: str, text: bytes, start: int, end: int, *arguments: bytes | int
+) -> bool:
+    """Return what a method of `JoinedCheck` returns for a document."""
+    return question(_check(language, text, start, end), *arguments)

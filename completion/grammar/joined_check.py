@@ -63,9 +63,8 @@ class JoinedCheck:
         """Number of errors in the document without the completion."""
         return error_count(self._document.tree)
 
-    @cached_property
-    def is_blind(self) -> bool:
-        """Whether the cursor is in or after a part of the document that tree-sitter does not understand.
+    def blind(self) -> bool:
+        """Return whether the cursor is in or after a part of the document that tree-sitter does not understand.
 
         C's grammar, for example, has no `#ifdef` in a list. Any text there changes the number of errors.
         """
