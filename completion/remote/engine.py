@@ -170,7 +170,7 @@ class RemoteEngine(Completer):
         fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
         chat = ChatTemplate(remote.folder, remote.tokenizer.special)
         max_tokens = self._capacity - _MIN_GENERATED_TOKENS
-        planner = PromptPlanner(remote.tokenizer, fim_format, PromptBudget(), max_tokens, parsing, chat)
+        planner = PromptPlanner(remote.tokenizer, fim_format, max_tokens, parsing, chat)
         workspaces = Workspaces(None, remote.tokenizer, parsing=parsing)
         super().__init__(planner, remote.tokenizer, workspaces, parsing)
 

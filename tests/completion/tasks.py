@@ -28,8 +28,8 @@ DOCUMENT = STACK[: STACK.index("\n    def pop")]
 
 def prompt_of(loaded: LoadedModel, request: CompletionRequest) -> Prompt:
     """Return the prompt of a request."""
-    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
-    return planner.plan(request)
+    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"))
+    return planner.plan(request, PromptBudget())
 
 
 Sessions = dict[tuple[int, ...], KVSession]
