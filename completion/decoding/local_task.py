@@ -92,7 +92,7 @@ class LocalTask(Task):
         """Return a drafter for branches of the first attempt, which also guesses from that attempt."""
         drafting = self._drafting()
         if drafting is not None:
-            drafting.observe_text(self.prompt.before_cursor, first.decoder.tokens)
+            drafting.observe_text(self.prompt.before_cursor, first.source.tokens)
         return drafting
 
     def _drafting(self) -> DraftingSession | None:

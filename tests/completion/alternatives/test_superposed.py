@@ -27,7 +27,7 @@ def greedy(task: LocalTask) -> list[int]:
     for _ in attempt.stream(CancelToken()):
         continue
     task.session.truncate(len(task.prompt.tokens) - 1)
-    return attempt.decoder.tokens
+    return attempt.source.tokens
 
 
 @pytest.mark.parametrize("grammar", list(GrammarMode))
