@@ -11,8 +11,8 @@ from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cache.kv_sessions import KVSessions
 from completion.cancellation import CancelToken
 from completion.completer import Completer
+from completion.decoding.constraints import open_grammar
 from completion.decoding.drafting_setup import keep_calibration, make_drafters
-from completion.decoding.finishing import open_grammar
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord

@@ -27,7 +27,7 @@ from benchmarks.quality.sets import FILES, open_tasks
 from benchmarks.quality.tasks import Task, sample
 from completion.cancellation import CancelToken
 from completion.completer import Completer
-from completion.decoding.finishing import open_grammar
+from completion.decoding.constraints import open_grammar
 from completion.engine import Engine, product_settings
 from completion.grammar.joined_check import error_count
 from completion.model.loading import load_model

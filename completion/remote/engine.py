@@ -12,8 +12,7 @@ import numpy as np
 from completion.cache.kv_plan import CachePlan
 from completion.cancellation import CancelToken
 from completion.completer import Completer
-from completion.decoding.constraints import Constraints, ConstraintState
-from completion.decoding.finishing import open_grammar
+from completion.decoding.constraints import Constraints, ConstraintState, open_grammar
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.edits import NextEditRequest, NextEdits

@@ -6,7 +6,7 @@ import dataclasses
 
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
-from completion.decoding.finishing import open_grammar
+from completion.decoding.constraints import open_grammar
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord

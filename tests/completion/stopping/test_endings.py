@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from completion.decoding.finishing import Finisher, open_grammar
+from completion.decoding.constraints import open_grammar
+from completion.decoding.finishing import Finisher
 from completion.postprocess import Context, Dropped
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
