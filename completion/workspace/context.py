@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from sys import getsizeof
 
+from completion.changed_span import changed_span
 from completion.errors import ParseLimitError
 from completion.language_ids import language_of
 from completion.request import CompletionRequest, ContextFile, WorkspaceUpdate
@@ -264,12 +265,8 @@ class _ChosenOutlines:
 def edited_region(before: str, after: str) -> str:
     """Return the lines that an edit changed, with a margin; "" if only blanks changed or too many lines did."""
     old, new = before.splitlines(), after.splitlines()
-    start = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    tail = next(
-        (i for i, (a, b) in enumerate(zip(reversed(old[start:]), reversed(new[start:]), strict=False)) if a != b),
-        min(len(old), len(new)) - start,
-    )
-    changed = new[start : len(new) - tail]
+    start, _, end = changed_span(old, new)
+    changed = new[start:end]
     if not "".join(changed).strip() or len(changed) > _MAX_EDIT_LINES:
         return ""
-    return "\n".join(new[max(0, start - _EDIT_MARGIN) : len(new) - tail + _EDIT_MARGIN])
+    return "\n".join(new[max(0, start - _EDIT_MARGIN) : end + _EDIT_MARGIN])
