@@ -13,8 +13,8 @@ from functools import cache, lru_cache
 from tree_sitter import Parser, Point, Tree
 
 from completion.changed_span import changed_span
-from completion.grammar.enclosing_item import skippable_parts
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
+from completion.grammar.skippable_parts import skippable_parts
 from completion.syntax.languages import LANGUAGES, tree_sitter_language
 
 _KEPT_DOCUMENTS = 4
