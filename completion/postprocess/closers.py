@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from completion.postprocess.context import SCAN_BEFORE, Context, Dropped, DropReason
+from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
-from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, Scan, begun_delimiter, scan
+from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, SCAN_BEFORE, Scan, begun_delimiter, scan
 from completion.syntax.literal_styles import style_of
 
 _PUNCTUATION = frozenset(";,:. {\t>")

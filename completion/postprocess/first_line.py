@@ -143,8 +143,7 @@ def _lacks_body(line: str, context: Context) -> bool:
 
 def _goes_on_below(line: str, context: Context) -> bool:
     """Return whether the next line below the cursor is indented deeper than `line`."""
-    below = next((line for line in context.following if line.strip()), "")
-    return depth(below) > depth(line)
+    return depth(context.line_below) > depth(line)
 
 
 def _line_above(context: Context) -> str:

@@ -10,11 +10,11 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from completion.postprocess.context import SCAN_AFTER, SCAN_BEFORE, Context, closes_string
+from completion.postprocess.context import Context, closes_string
 from completion.stopping.continuations import ANY, continuations
 from completion.stopping.jsx_tags import open_tags
 from completion.stopping.python_endings import python_endings
-from completion.syntax.brackets import CLOSER_OF, Bracket, scan
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, Bracket, scan
 from completion.syntax.literal_styles import style_of
 
 _WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from completion.postprocess.context import SCAN_BEFORE, Context
+from completion.postprocess.context import Context
 from completion.stopping.continuations import continuations
-from completion.syntax.brackets import scan
+from completion.syntax.brackets import SCAN_BEFORE, scan
 from completion.syntax.indent_style import depth
 
 _INDENT = re.compile(r"[ \t]*")
