@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from completion.closing.closing_texts import closing_texts
+from completion.closing.endings import endings
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.stopping.endings import endings
-from completion.stopping.opening_line import closing_texts
 from completion.syntax.brackets import scan
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
