@@ -17,7 +17,7 @@ from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
 from completion.grammar.skippable_parts import skippable_parts
 from completion.syntax.languages import LANGUAGES, tree_sitter_language
 
-_KEPT_DOCUMENTS = 4
+_KEPT_DOCUMENTS = 4  # of one language
 _SMALL_CHANGE_BYTES = 1000  # removed and inserted bytes between two texts that count as versions of one document
 
 

@@ -12,7 +12,7 @@ from tree_sitter import Language, Node, Query, QueryCursor, Tree
 
 from completion.grammar.newer_syntax import without_newer_syntax
 
-_MAX_AST_BYTES = 200_000
+_MAX_AST_BYTES = 200_000  # of the part around the completion that Python's parser reads
 _BLOCKS = frozenset({"function_definition", "class_definition", "decorated_definition"})
 
 

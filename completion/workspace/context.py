@@ -31,12 +31,12 @@ MAX_HEAD_CHARACTERS = 100
 """Maximum number of characters of a definition's head, for definitions that are listed without an outline."""
 
 _ALIGNMENT = 16  # bytes to which Python rounds the size of an object
-_CHARACTERS_PER_TOKEN = 3.2
-_IMPORT_CHARACTERS = 8_000
-_MAX_EDITS = 4
-_EDIT_MARGIN = 2
-_MAX_EDIT_LINES = 24
-_MIN_SCORE = 1.5
+_CHARACTERS_PER_TOKEN = 3.2  # of code, by which a budget in tokens becomes one in characters
+_IMPORT_CHARACTERS = 8_000  # at a document's start, among which its imports are
+_MAX_EDITS = 4  # edited regions that are kept, one a file
+_EDIT_MARGIN = 2  # lines that are shown above and below the changed ones
+_MAX_EDIT_LINES = 24  # changed lines of a region; longer ones are rather pasted than edited
+_MIN_SCORE = 1.5  # of a definition that is shown; see `DocumentWords.score`
 
 
 def _code_and_definitions(text: str, language: str) -> tuple[str, tuple[Definition, ...]]:
