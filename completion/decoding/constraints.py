@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.grammar.grammar import Grammars
 from completion.grammar.lr.advance import Snapshot
-from completion.prompt.healing import ForcedBytes, HealedPrefix, TokenBytes
+from completion.prompt.healing import NOTHING_FORCED, ForcedBytes, HealedPrefix, TokenBytes
 from completion.request import CompletionRequest
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from drafting.arrays import IntArray
@@ -27,7 +27,7 @@ class ConstraintState:
         return not self.forced.remaining and self.grammar is None
 
 
-FREE = ConstraintState(ForcedBytes(b""), None)
+FREE = ConstraintState(NOTHING_FORCED, None)
 """State without any constraint."""
 
 
@@ -100,5 +100,5 @@ class Constraints:
         found, forced = list[IntArray | None](), self.start.forced
         for token in tokens:
             found.append(forced.candidates(self._tokenizer))
-            forced = forced.advance(self._tokenizer.token_bytes(token)) or ForcedBytes(b"")
+            forced = forced.advance(self._tokenizer.token_bytes(token)) or NOTHING_FORCED
         return found
