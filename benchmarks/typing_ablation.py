@@ -21,7 +21,6 @@ from rich.table import Table
 from benchmarks.data import read_records
 from benchmarks.figures import percentile, ratio, rounded
 from benchmarks.grammar.completions import adds_errors
-from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.typing.scripts import Script, choose, release_scripts
 from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings
@@ -98,14 +97,13 @@ def ask(engine: Engine, request: CompletionRequest, lacking: str, tally: Tally) 
     tally.cpu_s += time.process_time() - cpu
     if not last.suggestions or first is None or whole is None:
         return
-    grammar = GRAMMARS.load(request.language)
     tally.offered += 1
     tally.first_ms.append(first)
     tally.whole_ms.append(whole)
     lines = [suggestion.text.partition("\n")[0].rstrip() for suggestion in last.suggestions]
     tally.right += lines[0] == lacking.rstrip()
     tally.right_of_all += lacking.rstrip() in lines
-    tally.broken += grammar is not None and adds_errors(grammar, request, last.suggestions[0])
+    tally.broken += adds_errors(request, last.suggestions[0])
 
 
 def run(loaded: LoadedModel, scripts: Sequence[Script], every: int, most: int) -> dict[str, Tally]:

@@ -78,19 +78,18 @@ class Completer(ABC):
                 yield from self._on_next_line(request, cancel)
                 return
             suggestions = [outcome] if isinstance(outcome, Suggestion) else []
-            record.first_finished(task.grammar)
+            record.text_shown()
             if len(suggestions) < request.suggestions and (suggestions or request.invoked):
-                yield _event(suggestions, request, record)
+                yield _event(suggestions, request, task)
                 with closing(alternatives(task, first, suggestions, cancel)) as further:
                     for alternative in further:
                         suggestions = ranked(suggestions, alternative)
-                        yield _event(suggestions, request, record)
+                        yield _event(suggestions, request, task)
         finally:
             if first.stop is None:  # cancelled, or closed by the caller: its tokens leave the cache
                 task.release()
-        record.grammar_done(task.grammar)
         yield replace(
-            _event(suggestions, request, record),
+            _event(suggestions, request, task),
             done=True,
             stop_reason=chosen.stop.reason if chosen.stop else None,
             dropped=outcome.reason.value if isinstance(outcome, Dropped) and not suggestions else "",
@@ -191,7 +190,7 @@ def _after(line_break: str, below: Suggestion) -> Suggestion:
     return replace(below, text=line_break + below.text, ends=ends, pieces=((MODEL, line_break), *below.pieces))
 
 
-def _event(suggestions: Sequence[Suggestion], request: CompletionRequest, record: RunRecord) -> CompletionEvent:
+def _event(suggestions: Sequence[Suggestion], request: CompletionRequest, task: Task) -> CompletionEvent:
     """Return an event of complete suggestions with the document's own line ends."""
     finished = tuple(restored(each, request) for each in suggestions)
-    return CompletionEvent(finished, statistics=record.statistics(), whole=len(finished))
+    return CompletionEvent(finished, statistics=task.record.statistics(task.grammar), whole=len(finished))

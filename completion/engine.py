@@ -11,8 +11,8 @@ from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cache.kv_sessions import KVSessions
 from completion.cancellation import CancelToken
 from completion.completer import Completer
+from completion.decoding.constraints import open_grammar
 from completion.decoding.drafting_setup import keep_calibration, make_drafters
-from completion.decoding.finishing import open_grammar
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
@@ -102,7 +102,7 @@ class Engine(Completer):
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
         max_tokens = settings.sessions.max_prompt_tokens(loaded.model.shape.max_positions)
         chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
-        planner = PromptPlanner(loaded.tokenizer, fim_format, settings.budget, max_tokens, parsing, chat)
+        planner = PromptPlanner(loaded.tokenizer, fim_format, max_tokens, parsing, chat)
         self._max_nodes = settings.max_nodes
         self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, planner), Gate.shipped()
         self._pace = PromptPace(settings.budget, settings.full_prompt_s)

@@ -87,6 +87,12 @@ class Kernel:
 
         return types.Dispatcher(self.compiled)
 
+    def codes(self) -> list[Code]:
+        """Return the code of the noted calls."""
+        from drafting.machine_code.compiler import codes_of_kernel  # noqa: PLC0415  (imports numba)
+
+        return codes_of_kernel(self.name, self.compiled, self.seen)
+
     def _found(self, shape: Shape) -> Native:
         image = _state.image
         known = image.functions.get(self.name, {}) if image else {}
@@ -132,6 +138,12 @@ class Callback:
         if _state.noted is not None:
             _state.noted[self.name] = self
         return int(self.compiled.address)
+
+    def codes(self) -> list[Code]:
+        """Return its code."""
+        from drafting.machine_code.compiler import codes_of_callback  # noqa: PLC0415  (imports numba)
+
+        return codes_of_callback(self.name, self.compiled)
 
 
 def compiled(function: Function) -> Function:
@@ -191,12 +203,10 @@ def write_noted(path: Path) -> None:
     Raises:
         OSError: The file cannot be written.
     """
-    from drafting.machine_code.compiler import codes_of  # noqa: PLC0415  (imports numba)
-
     codes: list[Code] = []
     try:
         for each in (_state.noted or {}).values():
-            codes += codes_of(each)
+            codes += each.codes()
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         logger.warning("The code of this numba cannot be kept: %r", error)
         codes = []

@@ -28,11 +28,6 @@ class AcceptedPath:
     tokens: tuple[int, ...]
     drafters: tuple[str, ...]
 
-    @property
-    def accepted(self) -> int:
-        """Number of accepted guesses."""
-        return len(self.rows) - 1
-
 
 def accept_path(tree: DraftTree, choose: Callable[[int], int], ends: Container[int] = ()) -> AcceptedPath:
     """Walk down from the anchor, following the model's own choices while the tree contains them.

@@ -24,7 +24,6 @@ from benchmarks.drafting.records import Case, read_cases
 from benchmarks.drafting.transformers_lookup import TheirPromptLookup
 from completion.backend import BACKENDS
 from completion.cancellation import CancelToken
-from completion.decoding.drafting_setup import common_tokens
 from completion.decoding.step_costs import measure_costs
 from completion.engine import Engine, product_settings
 from completion.model.loading import LoadedModel, load_model
@@ -32,6 +31,7 @@ from completion.request import CompletionRequest, Statistics
 from drafting.calibration import NAMES
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
+from drafting.sources.common_tokens import common_recycling
 from drafting.sources.token_recycling import RecyclingArrays
 from drafting.sources.workspace_index import WorkspaceIndex
 
@@ -49,7 +49,7 @@ class SwitchedDrafters(Drafters):
         costs = measure_costs(loaded.model, max_nodes)
         special = sorted(loaded.tokenizer.special.values())
         ends, size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
-        frequent = common_tokens(loaded.tokenizer)  # read once, because the cold row starts from it in each session
+        frequent = common_recycling(loaded.tokenizer.digest)  # read once: the cold row starts from it each time
 
         def common() -> RecyclingArrays:
             return deepcopy(frequent)

@@ -49,12 +49,12 @@ class Bench:
     def __init__(self, loaded: LoadedModel, layout: Layout) -> None:
         self._loaded, self._layout = loaded, layout
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
-        self._planner = PromptPlanner(loaded.tokenizer, fim_format, PromptBudget())
+        self._planner = PromptPlanner(loaded.tokenizer, fim_format)
         self._sessions: dict[tuple[str, str], KVSession] = {}
 
     def run(self, asked: EditRequest, row: Row, *, complete: bool) -> Outcome:
         """Update the session of one row, time it to the logits of the first token, and complete greedily."""
-        prompt = self._planner.plan(replace(asked.request, layout=self._layout))
+        prompt = self._planner.plan(replace(asked.request, layout=self._layout), PromptBudget())
         session = self._session(asked.session, row)
         if asked.rested:
             session.refresh(CancelToken())
@@ -185,7 +185,7 @@ def keystroke_steps(loaded: LoadedModel, tokens: Sequence[int]) -> float:
 
 
 def _prompt(tokens: Sequence[int]) -> Prompt:
-    return Prompt(tuple(tokens), tuple(tokens), HealedPrefix("", ""), (), Layout.SUFFIX_FIRST)
+    return Prompt(tuple(tokens), tuple(tokens), HealedPrefix("", ""), ())
 
 
 def _ready(session: KVSession, tokens: Sequence[int], mode: CacheMode = CacheMode.OFF) -> None:

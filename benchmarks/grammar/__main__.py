@@ -102,7 +102,7 @@ def _place_cursor(file: SourceFile, found: Cuts, rng: random.Random) -> None:
     found.cursors += 1
     opened = GrammarConstraint.open(GRAMMARS, file.language, text[:at], text[end:], GrammarMode.STRICT)
     if not isinstance(opened, GrammarConstraint):
-        found.false_rejects.append(f"{file.name} opened at {at}: {opened.reason}")
+        found.false_rejects.append(f"{file.name} opened at {at}: {opened.off_reason}")
         return
     middle = text[at:end].encode()
     snapshot, offset = opened.root, 0

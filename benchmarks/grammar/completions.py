@@ -27,13 +27,14 @@ from benchmarks.quality.sets import FILES, open_tasks
 from benchmarks.quality.tasks import Task, sample
 from completion.cancellation import CancelToken
 from completion.completer import Completer
-from completion.decoding.finishing import open_grammar
+from completion.decoding.constraints import open_grammar
 from completion.engine import Engine, product_settings
-from completion.grammar.grammar import Grammar
+from completion.grammar.joined_check import error_count
 from completion.model.loading import load_model
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, GrammarMode, Suggestion
 from completion.syntax.languages import true_language
+from completion.syntax.trees import parse
 
 _IDENTIFIERS = {"c++": "cpp"}
 
@@ -138,15 +139,13 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
 def complete(engine: Completer, request: CompletionRequest, reference: str, mode: GrammarMode) -> Outcome:
     """Complete a request whose language has a grammar, and return what became of it."""
     *_, last = engine.complete(replace(request, grammar=mode), CancelToken())
-    grammar = GRAMMARS.load(request.language)
-    assert grammar is not None
     assert last.statistics is not None
     offered = last.suggestions[0] if last.suggestions else Suggestion("")
     exact = offered.text.strip() == reference.strip()
-    unsound = adds_errors(grammar, request, Suggestion(reference))
+    unsound = adds_errors(request, Suggestion(reference))
     return Outcome(
         records=1,
-        worse=int(bool(offered.text) and not unsound and adds_errors(grammar, request, offered)),
+        worse=int(bool(offered.text) and not unsound and adds_errors(request, offered)),
         exact=int(exact),
         exact_sound=int(exact and not unsound),
         unsound=int(unsound),
@@ -157,11 +156,12 @@ def complete(engine: Completer, request: CompletionRequest, reference: str, mode
     )
 
 
-def adds_errors(grammar: Grammar, request: CompletionRequest, suggestion: Suggestion) -> bool:
-    """Return whether the document has more syntax errors with the suggestion than without it."""
+def adds_errors(request: CompletionRequest, suggestion: Suggestion) -> bool:
+    """Return whether the document, in a language with a grammar, has more syntax errors with the suggestion."""
     after = request.suffix[suggestion.replace_after :]
     joined, without = request.prefix + suggestion.text + after, request.prefix + request.suffix
-    errors_with, errors_without = (grammar.errors_of(grammar.parse(text.encode())) for text in (joined, without))
+    trees = parse(joined, request.language), parse(without, request.language)
+    errors_with, errors_without = (0 if tree is None else error_count(tree) for tree in trees)
     return errors_with > errors_without
 
 

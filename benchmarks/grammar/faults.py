@@ -13,6 +13,7 @@ from benchmarks.grammar.sources import SourceFile
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.joined_check import error_line
 from completion.request import GrammarMode
+from completion.syntax.trees import parse
 
 KINDS = ("delete", "double", "swap", "replace", "insert")
 CHECKS = ("acceptor", "suffix", "joined")
@@ -36,20 +37,24 @@ class Fault:
 
 def make_faults(file: SourceFile, count: int, rng: random.Random) -> Iterator[Fault]:
     """Yield at most `count` faults that make a valid file invalid."""
-    grammar = GRAMMARS.load(file.language)
-    assert grammar is not None, file.language
-    tokens = list(_leaves(grammar.parse(file.text).root_node))
+    tokens = list(_leaves(_root(file.text, file.language)))
     for _ in range(count if len(tokens) > 8 else 0):
         kind = rng.choice(KINDS)
         start, old_end, text = _change(kind, tokens, file.text, rng)
         broken = file.text[:start] + text + file.text[old_end:]
-        invalid = grammar.parse(broken).root_node.has_error
+        invalid = _root(broken, file.language).has_error
         if not invalid and file.language == "python":
             invalid = error_line(file.text) is None and error_line(broken) is not None
         if invalid:
             line_end = broken.find(b"\n", start + len(text)) + 1 or len(broken)
             parts = (broken[:start], broken[start:line_end], broken[line_end:])
             yield Fault(kind, file.language, *(part.decode("utf-8", "replace") for part in parts))
+
+
+def _root(text: bytes, language: str) -> Node:
+    tree = parse(text, language)
+    assert tree is not None, language
+    return tree.root_node
 
 
 def _leaves(root: Node) -> Iterator[tuple[int, int]]:

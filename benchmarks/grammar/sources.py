@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.grammar.grammars import GRAMMARS
 from completion.paths import cache_dir
+from completion.syntax.trees import parse
 
 PYPI = (
     "pybind11==3.0.4",
@@ -110,8 +110,8 @@ def valid_sources(folder: Path | None, seed: int) -> dict[str, list[SourceFile]]
 
 def valid(file: SourceFile) -> bool:
     """Return whether tree-sitter parses the file without an error."""
-    grammar = GRAMMARS.load(file.language)
-    return grammar is not None and not grammar.parse(file.text).root_node.has_error
+    tree = parse(file.text, file.language)
+    return tree is not None and not tree.root_node.has_error
 
 
 def fetch() -> list[Path]:

@@ -19,12 +19,12 @@ from rich.table import Table
 from benchmarks.data import read_records
 from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.typing.scripts import Script, choose, key_unit, release_scripts
-from completion.decoding.finishing import Finisher, open_grammar
-from completion.postprocess.context import SCAN_BEFORE
+from completion.decoding.constraints import open_grammar
+from completion.decoding.finishing import Finisher
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, StopReason, Suggestion
 from completion.stopping.mode import cursor_context
-from completion.syntax.brackets import scan
+from completion.syntax.brackets import SCAN_BEFORE, scan
 
 _CHARACTERS = 100  # of a session
 _WRITTEN_LINES = 60

@@ -47,7 +47,7 @@ from completion.host.process.address import normal_model
 from completion.model.loading import LoadedModel, load_model
 from completion.next_edit.finder import worth_judging
 from completion.next_edit.gate import SHOWN_FROM, Gate
-from completion.next_edit.judge import BUDGET, Judge, Judgement
+from completion.next_edit.judge import Judge, Judgement
 from completion.next_edit.proposals import Proposal, proposals
 from completion.prompt.fim_format import detect_format
 from completion.prompt.planner import PromptPlanner
@@ -79,7 +79,7 @@ class Judgements:
         model = normal_model(model)
         known = {row["key"]: row for row in read_kept(path, model)}
         loaded = load_model(model, threads=threads or None)
-        planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, loaded.name), BUDGET)
+        planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, loaded.name))
         return cls(path, model, Judge(loaded.model, loaded.tokenizer, planner), loaded, known)
 
     def session(self) -> KVSession:

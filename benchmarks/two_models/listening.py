@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 
 from completion.cancellation import NEVER, CancelToken
-from completion.decoding.drafting_setup import common_tokens
 from completion.decoding.step_costs import load_or_measure_costs
 from completion.memory import Held
 from completion.model.causal_model import CausalModel, KVCache, Logits, ScorePass
@@ -20,6 +19,7 @@ from drafting.draft_tree import ROOT, DraftTree
 from drafting.drafter import ALONE, SharedStep
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
+from drafting.sources.common_tokens import common_recycling
 from drafting.verifier import AcceptedPath
 
 MAX_NODES = 16
@@ -168,7 +168,7 @@ class ListeningDrafters(Drafters):
             tokenizer.vocabulary_size,
             special=sorted(tokenizer.special.values()),
             line_ends=tokenizer.tokens_with_byte(b"\n"),
-            common=partial(common_tokens, tokenizer),
+            common=partial(common_recycling, tokenizer.digest),
         )
         self.given: Sequence[int] = ()
         self.first: ListeningSession | None = None

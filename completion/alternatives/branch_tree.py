@@ -31,7 +31,7 @@ class GrowingBranch:
 
     Attributes:
         attempt: The attempt.
-        decoder: Its decoder.
+        decoder: Its source of tokens.
         rows: Rows of its tokens after the past, except the anchor's.
         anchor: Its last token, which the next step scores.
     """
@@ -68,7 +68,7 @@ class BranchTree:
         drafter = task.drafter_of_branches(first)
         tree = cls(task.model, task.session, len(task.prompt.tokens) + shared, cancel)
         for branch, attempt in branches:
-            written = (*first.decoder.tokens[: branch.start], branch.token)
+            written = (*first.source.tokens[: branch.start], branch.token)
             decoder = tree.add(attempt, branch.start - shared, branch.token)
             decoder.drafter = None if drafter is None else drafter.branch(written)
         return tree
@@ -78,7 +78,7 @@ class BranchTree:
 
         `anchor` is the branch's first own token.
         """
-        decoder = cast("Decoder", attempt.decoder)  # the model is local
+        decoder = cast("Decoder", attempt.source)  # the model is local
         self._branches.append(GrowingBranch(attempt, decoder, list(range(start)), anchor))
         return decoder
 

@@ -37,10 +37,7 @@ def likeliest_line(task: Task, first: Attempt, cancel: CancelToken) -> Attempt:
     """
     if not isinstance(task, LocalTask) or not task.searches or first.stop is None or first.stop.reason not in OWN_ENDS:
         return first
-    best, trunk = _Best(task, first), first
-    if are_back(task, first):
-        trunk = first.reweighted(1 / WEIGHT)
-        best.total -= math.log(WEIGHT) + with_weight(0.0, first.total(), 1 / WEIGHT)
+    best, trunk = _Best(task, first), first.reweighted(1 / WEIGHT) if are_back(task, first) else first
     followed = _followed(task, trunk, best)
     for _, attempt in followed:
         attempt.shown = first.shown
@@ -96,6 +93,8 @@ class _Best:
         self.attempt = first
         self.most_gain = math.log(WEIGHT) if task.replaced.expected else 0.0
         self.total = self._total(first)
+        if are_back(task, first):
+            self.total -= math.log(WEIGHT) + with_weight(0.0, first.total(), 1 / WEIGHT)
 
     def most(self, attempt: Attempt) -> float:
         """Return the highest total that an attempt may still have."""

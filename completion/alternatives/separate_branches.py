@@ -18,7 +18,7 @@ class SeparateBranches:
     """
 
     def __init__(self, attempts: Sequence[Attempt], cancel: CancelToken) -> None:
-        self._steps: dict[Attempt, Generator[Step]] = {each: each.decoder.steps(cancel) for each in attempts}
+        self._steps: dict[Attempt, Generator[Step]] = {each: each.source.steps(cancel) for each in attempts}
 
     @property
     def growing(self) -> list[Attempt]:

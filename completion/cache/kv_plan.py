@@ -66,10 +66,6 @@ class CachePlan:
         reused[self.compute] = False
         return reused
 
-    def __str__(self) -> str:
-        """Return the three counts in one line."""
-        return f"{self.kept} kept, {self.shifted} shifted, {self.computed} computed"
-
 
 def plan_exact(cached: Sequence[int], new: Sequence[int]) -> CachePlan:
     """Keep the longest common prefix and compute the rest, which gives the same logits as no cache."""

@@ -74,7 +74,7 @@ class Attempt:
     Attributes:
         request: The request, with plain line feeds.
         context: The document around the cursor.
-        decoder: Source of the tokens; of a branch, those after its first own token.
+        source: Source of the tokens; of a branch, those after its first own token.
         output: The text so far.
         rules: Stop rules.
         record: Counts and times of the whole request.
@@ -86,7 +86,7 @@ class Attempt:
 
     request: CompletionRequest
     context: Context
-    decoder: TokenSource
+    source: TokenSource
     output: OutputText
     rules: StopRules
     record: RunRecord
@@ -106,7 +106,7 @@ class Attempt:
         Raises:
             CancelledError: Between two steps.
         """
-        with closing(self.decoder.steps(cancel)) as steps:
+        with closing(self.source.steps(cancel)) as steps:
             for step in steps:
                 before = len(self.shown)
                 self.add(step, after_token)
@@ -167,7 +167,7 @@ class Attempt:
         if index >= len(self.top_tokens):
             return []
         top = self.top_tokens[index]
-        token_bytes = self.decoder.constraints.token_bytes
+        token_bytes = self.source.constraints.token_bytes
         known = zip(top.tokens.tolist(), top.log_probabilities.tolist(), strict=True)
         return [value for token, value in known if token != top.taken and token_bytes(token).startswith(start)]
 
@@ -183,11 +183,11 @@ class Attempt:
         before = 0.0
         for start, (taken, top) in enumerate(zip(self.log_probabilities[:tokens], self.top_tokens, strict=False)):
             for token, other in zip(top.tokens.tolist(), top.log_probabilities.tolist(), strict=True):
-                if token != top.taken and token not in self.decoder.stop_ids and other >= taken + MIN_LOG_ODDS:
+                if token != top.taken and token not in self.source.stop_ids and other >= taken + MIN_LOG_ODDS:
                     found.append(Branch(start, token, other, before + other, top.state))
             before += taken
         for branch in sorted(found, key=lambda branch: -branch.total):
-            after = self.decoder.constraints.advance(branch.state, branch.token)  # slow, so only for requested branches
+            after = self.source.constraints.advance(branch.state, branch.token)  # slow, so only for requested branches
             if after is not None:
                 yield replace(branch, state=after)
 
@@ -240,18 +240,18 @@ class Attempt:
 
     def _end_of(self, token: int) -> bytes | None:
         """Return what a token adds to its line before it ends it; None if it does not end it."""
-        if token in self.decoder.stop_ids:
+        if token in self.source.stop_ids:
             return b""
-        before, line_break, _ = self.decoder.constraints.token_bytes(token).partition(b"\n")
+        before, line_break, _ = self.source.constraints.token_bytes(token).partition(b"\n")
         return before.rstrip() if line_break else None
 
     def extend(self, step: Step, after_token: Callable[[], None] = lambda: None) -> Stop | None:
         """Add a step's tokens one by one, so that the text's end does not depend on how many tokens a step has."""
         for token, drafter, log_probability in zip(step.tokens, step.drafters, step.log_probabilities, strict=True):
-            if token == NO_TOKEN or token in self.decoder.stop_ids:
+            if token == NO_TOKEN or token in self.source.stop_ids:
                 reason = StopReason.GRAMMAR if token == NO_TOKEN else StopReason.STOP_TOKEN
                 return Stop(len(self.output.whole()), reason)
-            self.output.extend(self.decoder.constraints.token_bytes(token), drafter)
+            self.output.extend(self.source.constraints.token_bytes(token), drafter)
             self.log_probabilities.append(log_probability)
             stop = self.rules.text_end(self.output.whole()) or self.rules.size_end(self.output)
             stop = stop or self.rules.unlikely_end(self.output, self.log_probabilities)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from completion.grammar.constraint import GrammarConstraint
+from completion.grammar.constraint import GrammarConstraint, Off
+from completion.grammar.grammar import Grammars
 from completion.grammar.lr.advance import Snapshot
-from completion.prompt.healing import ForcedBytes, TokenBytes
+from completion.prompt.healing import NOTHING_FORCED, ForcedBytes, HealedPrefix, TokenBytes
+from completion.request import CompletionRequest
+from completion.syntax.parsing import IN_PROCESS, Parsing
 from drafting.arrays import IntArray
 
 
@@ -24,8 +27,16 @@ class ConstraintState:
         return not self.forced.remaining and self.grammar is None
 
 
-FREE = ConstraintState(ForcedBytes(b""), None)
+FREE = ConstraintState(NOTHING_FORCED, None)
 """State without any constraint."""
+
+
+def open_grammar(
+    request: CompletionRequest, healed: HealedPrefix, grammars: Grammars, parsing: Parsing = IN_PROCESS
+) -> GrammarConstraint | Off:
+    """Open the grammar's constraint for a request, which starts where the prompt ends, before the healed run."""
+    language, before, after = request.language, healed.shown, request.suffix
+    return GrammarConstraint.open(grammars, language, before, after, request.grammar, healed.run, parsing)
 
 
 class Constraints:
@@ -89,5 +100,5 @@ class Constraints:
         found, forced = list[IntArray | None](), self.start.forced
         for token in tokens:
             found.append(forced.candidates(self._tokenizer))
-            forced = forced.advance(self._tokenizer.token_bytes(token)) or ForcedBytes(b"")
+            forced = forced.advance(self._tokenizer.token_bytes(token)) or NOTHING_FORCED
         return found

@@ -8,12 +8,10 @@ from pathlib import Path
 
 from completion.decoding.step_costs import load_or_measure_costs
 from completion.model.loading import LoadedModel
-from completion.model.tokenizer import CodeTokenizer
 from completion.paths import state_dir
 from drafting.learned_state import delete_token_files, load_calibration, save_calibration
 from drafting.session import Drafters
 from drafting.sources.common_tokens import common_recycling
-from drafting.sources.token_recycling import RecyclingArrays
 
 logger = logging.getLogger(__name__)
 
@@ -28,15 +26,10 @@ def make_drafters(loaded: LoadedModel, max_nodes: int) -> Drafters:
     special = sorted(loaded.tokenizer.special.values())
     costs = load_or_measure_costs(loaded, max_nodes)
     ends, vocabulary_size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
-    common = partial(common_tokens, loaded.tokenizer)
+    common = partial(common_recycling, loaded.tokenizer.digest)
     drafters = Drafters(calibration, costs, vocabulary_size, special=special, line_ends=ends, common=common)
     drafters.warm_up()
     return drafters
-
-
-def common_tokens(tokenizer: CodeTokenizer) -> RecyclingArrays:
-    """Return what often follows in public code, in the tokens of this vocabulary; empty if none was counted for it."""
-    return common_recycling(tokenizer.digest)
 
 
 def keep_calibration(drafters: Drafters, digest: str) -> None:

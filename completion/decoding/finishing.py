@@ -5,25 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
+from completion.closing.closing_texts import closing_texts
+from completion.closing.endings import endings
 from completion.grammar.constraint import GrammarConstraint, Off
-from completion.grammar.grammar import Grammars
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
-from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.stopping.endings import endings
-from completion.stopping.opening_line import closing_texts
 from completion.syntax.brackets import scan
-from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
-
-
-def open_grammar(
-    request: CompletionRequest, healed: HealedPrefix, grammars: Grammars, parsing: Parsing = IN_PROCESS
-) -> GrammarConstraint | Off:
-    """Open the grammar's constraint for a request, which starts where the prompt ends, before the healed run."""
-    language, before, after = request.language, healed.shown, request.suffix
-    return GrammarConstraint.open(grammars, language, before, after, request.grammar, healed.run, parsing)
 
 
 @dataclass(frozen=True, slots=True)

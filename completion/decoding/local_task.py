@@ -64,8 +64,8 @@ class LocalTask(Task):
         Only greedy decoding of a line with filters searches.
         """
         request = self.request
-        is_greedy = request.sampling.temperature <= 0 and not request.messages
-        return request.search and request.filters and is_greedy and self.context.mode is Mode.LINE
+        is_greedy_line = request.sampling.temperature <= 0 and self.context.mode is Mode.LINE
+        return request.search and request.filters and is_greedy_line and not request.messages
 
     def source(
         self, constraints: Constraints, written: Sequence[int], state: ConstraintState, *, is_first: bool
@@ -92,7 +92,7 @@ class LocalTask(Task):
         """Return a drafter for branches of the first attempt, which also guesses from that attempt."""
         drafting = self._drafting()
         if drafting is not None:
-            drafting.observe_text(self.prompt.before_cursor, first.decoder.tokens)
+            drafting.observe_text(self.prompt.before_cursor, first.source.tokens)
         return drafting
 
     def _drafting(self) -> DraftingSession | None:

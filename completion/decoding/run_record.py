@@ -40,14 +40,9 @@ class RunRecord:
         )
 
     def text_shown(self) -> None:
-        """Record the time at which the client gets its first text; later calls do nothing."""
+        """Record the time of the first text, or of the news that there is none; later calls do nothing."""
         if not self._statistics.first_text_ms:
             self._statistics = replace(self._statistics, first_text_ms=self.elapsed_ms())
-
-    def first_finished(self, grammar: GrammarConstraint | Off) -> None:
-        """Record that the first suggestion is complete or dropped."""
-        self.text_shown()
-        self.grammar_done(grammar)
 
     def resumed(self) -> None:
         """Record that the next step begins now: between two steps, the engine may have served other requests."""
@@ -68,19 +63,16 @@ class RunRecord:
             drafting_ms=before.drafting_ms + step.drafting_ms,
         )
 
-    def grammar_done(self, grammar: GrammarConstraint | Off) -> None:
-        """Copy the grammar's counts and times."""
-        self._statistics = replace(
+    def statistics(self, grammar: GrammarConstraint | Off) -> Statistics:
+        """Return all counts and times so far, with those of the request's grammar."""
+        total = self.elapsed_ms()
+        return replace(
             self._statistics,
+            accepted_by_drafter=dict(self._by_drafter),
             grammar_checks=grammar.counters.checks,
             grammar_rejections=grammar.counters.rejections,
+            grammar_off_reason=grammar.off_reason or "",
             grammar_ms=grammar.counters.elapsed_ms,
-            grammar_off_reason=grammar.reason if isinstance(grammar, Off) else grammar.off_reason or "",
+            decode_ms=total - self._statistics.prompt_ms,
+            total_ms=total,
         )
-
-    def statistics(self) -> Statistics:
-        """Return all counts and times so far."""
-        total = self.elapsed_ms()
-        decode_ms = total - self._statistics.prompt_ms
-        by_drafter = dict(self._by_drafter)
-        return replace(self._statistics, total_ms=total, decode_ms=decode_ms, accepted_by_drafter=by_drafter)

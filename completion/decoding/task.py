@@ -69,7 +69,7 @@ class Task(ABC):
     def branch_attempt(self, first: Attempt, branch: Branch, max_tokens: int) -> Attempt:
         """Start an attempt that branches off from the first one; the branch's first token may already end it."""
         known = first.top_tokens[: branch.start + 1]
-        shared = first.decoder.tokens[: branch.start]
+        shared = first.source.tokens[: branch.start]
         attempt = self._attempt(
             first.rules.for_branch(first.log_probabilities, max_tokens), (*shared, branch.token), branch.state
         )

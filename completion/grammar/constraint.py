@@ -63,12 +63,12 @@ class Off:
     """A request without an acceptor. The joined parse still cuts if tree-sitter understands what is around the cursor.
 
     Attributes:
-        reason: Why there is no acceptor.
+        off_reason: Why there is no acceptor.
         joined: The document for the joined parse; None without a grammar.
         counters: Counters of the work so far.
     """
 
-    reason: OffReason
+    off_reason: OffReason
     joined: JoinedDocument | None = None
     counters: GrammarCounters = field(default_factory=GrammarCounters)
 

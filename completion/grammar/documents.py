@@ -7,16 +7,17 @@ every call.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import cache, lru_cache
 
-from tree_sitter import Language, Parser, Point, Query, QueryCursor, Tree
+from tree_sitter import Parser, Point, Tree
 
 from completion.changed_span import changed_span
-from completion.grammar.enclosing_item import skippable_parts
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
-from completion.syntax.languages import LANGUAGES, LanguageRow, tree_sitter_language
+from completion.grammar.skippable_parts import skippable_parts
+from completion.syntax.languages import LANGUAGES, tree_sitter_language
 
-_KEPT_DOCUMENTS = 4
+_KEPT_DOCUMENTS = 4  # of one language
 _SMALL_CHANGE_BYTES = 1000  # removed and inserted bytes between two texts that count as versions of one document
 
 
@@ -60,16 +61,10 @@ def _change(old: bytes, new: bytes) -> tuple[int, int, bytes]:
 class Documents:
     """A cache of one language's documents. Not thread-safe."""
 
-    def __init__(self, row: LanguageRow) -> None:
-        self.row = row
-        language: Language = tree_sitter_language(row.package, row.entry)
-        self._parser = Parser(language)
-        self._errors = Query(language, "(ERROR) @error (MISSING) @missing")
+    def __init__(self, language: str) -> None:
+        row = LANGUAGES[language]
+        self._parser = Parser(tree_sitter_language(row.package, row.entry))
         self._documents: deque[Document] = deque(maxlen=_KEPT_DOCUMENTS)
-
-    def parse(self, text: bytes) -> Tree:
-        """Return tree-sitter's tree, with error recovery."""
-        return self._parser.parse(text)
 
     def document(self, text: bytes) -> Document:
         """Return the document of a text; the last few are cached, because successive requests often share one."""
@@ -94,18 +89,11 @@ class Documents:
                     return tree
         return self._parser.parse(text)
 
-    def errors_of(self, tree: Tree) -> int:
-        """Return the number of ERROR and MISSING nodes in a tree."""
-        root = tree.root_node
-        if not root.has_error:
-            return 0
-        return sum(len(nodes) for nodes in QueryCursor(self._errors).captures(root).values())
-
 
 @cache
 def load_documents(language: str) -> Documents:
     """Return the documents of a language with a grammar, by its LSP identifier."""
-    return Documents(LANGUAGES[language])
+    return Documents(language)
 
 
 def cache_document(language: str, text: bytes) -> None:
@@ -120,26 +108,12 @@ def skippable_prefix_parts(language: str, text: bytes, length: int) -> list[tupl
 
 @lru_cache(maxsize=_KEPT_DOCUMENTS)
 def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
-    documents = load_documents(language)
-    check = PythonJoinedCheck if documents.row.indented else JoinedCheck
-    return check(documents.document(text), documents.errors_of, start, end)
+    check = PythonJoinedCheck if LANGUAGES[language].indented else JoinedCheck
+    return check(load_documents(language).document(text), start, end)
 
 
-def is_blind(language: str, text: bytes, start: int, end: int, _middle: bytes, _replaced: int) -> bool:
-    """Return `JoinedCheck.is_blind` of a document."""
-    return _check(language, text, start, end).is_blind
-
-
-def is_sound(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
-    """Return `JoinedCheck.sound` of a document."""
-    return _check(language, text, start, end).sound(middle, replaced)
-
-
-def mends(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
-    """Return `JoinedCheck.mends` of a document."""
-    return _check(language, text, start, end).mends(middle, replaced)
-
-
-def adds_errors(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> bool:
-    """Return `JoinedCheck.adds_errors` of a document."""
-    return _check(language, text, start, end).adds_errors(middle, replaced)
+def ask(
+    question: Callable[..., bool], language: str, text: bytes, start: int, end: int, *arguments: bytes | int
+) -> bool:
+    """Return what a method of `JoinedCheck` returns for a document."""
+    return question(_check(language, text, start, end), *arguments)

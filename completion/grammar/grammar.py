@@ -1,10 +1,9 @@
-"""A loaded grammar: its tables, lexer, acceptor and tree-sitter parser; and the loaded grammars of one engine."""
+"""A loaded grammar: its tables, acceptor and remembered prefixes; and the loaded grammars of one engine."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from completion.grammar.documents import Documents
 from completion.grammar.indentation import IndentationRule
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.compiled_lexer import CompiledLexer
@@ -14,11 +13,10 @@ from completion.memory import drop_library
 from completion.syntax.languages import LANGUAGES, LanguageRow, language_address
 
 
-class Grammar(Documents):
+class Grammar:
     """The parts of one language's grammar that a constraint needs. Not thread-safe."""
 
     def __init__(self, row: LanguageRow) -> None:
-        super().__init__(row)
         self.tables = Tables(language_address(row.package, row.entry))
         rule = IndentationRule(self.tables) if row.indented else None
         self.acceptor = Acceptor(self.tables, CompiledLexer(self.tables), rule)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
-from tree_sitter import Node, Tree
+from tree_sitter import Language, Node, Query, QueryCursor, Tree
 
 from completion.grammar.newer_syntax import without_newer_syntax
 
-_MAX_AST_BYTES = 200_000
+_MAX_AST_BYTES = 200_000  # of the part around the completion that Python's parser reads
 _BLOCKS = frozenset({"function_definition", "class_definition", "decorated_definition"})
 
 
@@ -48,27 +47,24 @@ class Document(Protocol):
 class JoinedCheck:
     """Parses prefix + middle + suffix and compares its errors with those of the document."""
 
-    def __init__(self, document: Document, count_errors: Callable[[Tree], int], start: int, end: int) -> None:
+    def __init__(self, document: Document, start: int, end: int) -> None:
         """Prepare the check without parsing.
 
         Args:
             document: The document without the completion.
-            count_errors: Returns the number of syntax errors of a tree.
             start: Offset in bytes where the completion begins.
             end: Offset of the cursor in bytes; the healed run is between `start` and `end`.
         """
-        self._document, self._count_errors = document, count_errors
-        self._start, self._end = start, end
+        self._document, self._start, self._end = document, start, end
         self._last: _Joined | None = None
 
     @cached_property
     def errors_before(self) -> int:
         """Number of errors in the document without the completion."""
-        return self._count_errors(self._document.tree)
+        return error_count(self._document.tree)
 
-    @cached_property
-    def is_blind(self) -> bool:
-        """Whether the cursor is in or after a part of the document that tree-sitter does not understand.
+    def blind(self) -> bool:
+        """Return whether the cursor is in or after a part of the document that tree-sitter does not understand.
 
         C's grammar, for example, has no `#ifdef` in a list. Any text there changes the number of errors.
         """
@@ -101,7 +97,7 @@ class JoinedCheck:
         """Return the document with `middle`; the last result is cached."""
         if self._last is None or self._last.middle != middle or self._last.replaced != replaced:
             text, tree = self._document.parse_with(self._start, self._end + replaced, middle)
-            errors = self._count_errors(tree)
+            errors = error_count(tree)
             # what is missing can be the end of the file's last line (after C's `#include`), which compilers do not need
             is_sound = errors == 0 and not (tree.root_node.has_error and text.endswith(b"\n"))
             self._last = _Joined(middle, replaced, text, tree, errors, is_sound)
@@ -146,6 +142,19 @@ def _block_around(root: Node, start: int, end: int) -> tuple[int, int]:
         if inner.type in _BLOCKS and not inner.has_error:
             found = (inner.start_byte, inner.end_byte)
         node = inner
+
+
+def error_count(tree: Tree) -> int:
+    """Return the number of ERROR and MISSING nodes in a tree."""
+    root = tree.root_node
+    if not root.has_error:
+        return 0
+    return sum(len(nodes) for nodes in QueryCursor(_errors(tree.language)).captures(root).values())
+
+
+@cache
+def _errors(language: Language) -> Query:
+    return Query(language, "(ERROR) @error (MISSING) @missing")
 
 
 def error_line(source: bytes) -> int | None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from completion.errors import ParseLimitError
-from completion.grammar.documents import adds_errors, is_blind, is_sound, mends
+from completion.grammar.documents import ask
+from completion.grammar.joined_check import JoinedCheck
 from completion.grammar.suffix_check import line_ends
 from completion.syntax.parsing import Parsing
 
@@ -40,19 +41,19 @@ class JoinedDocument:
 
     def sound(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
-        return self._ask(is_sound, middle, replaced, at_limit=True)
+        return self._ask(JoinedCheck.sound, middle, replaced, at_limit=True)
 
     def blind(self) -> bool:
         """Return whether the cursor is in a part of the document that tree-sitter does not understand."""
-        return self._ask(is_blind, b"", 0, at_limit=True)
+        return self._ask(JoinedCheck.blind, at_limit=True)
 
     def mends(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has no error with `middle`, or fewer than without it."""
-        return self._ask(mends, middle, replaced, at_limit=True)
+        return self._ask(JoinedCheck.mends, middle, replaced, at_limit=True)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with `middle` than without it."""
-        return self._ask(adds_errors, middle, replaced, at_limit=False)
+        return self._ask(JoinedCheck.adds_errors, middle, replaced, at_limit=False)
 
     def mends_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
         """Return whether `mends` holds with one of `closers` after `middle`."""
@@ -81,18 +82,11 @@ class JoinedDocument:
             return len(middle)
         return self.first_sound(offsets[:_MAX_GROWING_PARSES], middle) or known
 
-    def _ask(
-        self,
-        question: Callable[[str, bytes, int, int, bytes, int], bool],
-        middle: bytes,
-        replaced: int,
-        *,
-        at_limit: bool,
-    ) -> bool:
+    def _ask(self, question: Callable[..., bool], *arguments: bytes | int, at_limit: bool) -> bool:
         if self.is_beyond_limit:
             return at_limit
         try:
-            return self.parsing(question, self.language, self.text, self.start, self.end, middle, replaced)
+            return self.parsing(ask, question, self.language, self.text, self.start, self.end, *arguments)
         except ParseLimitError:
             self.is_beyond_limit = True
             return at_limit

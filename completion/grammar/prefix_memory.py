@@ -13,7 +13,7 @@ from completion.errors import CancelledError, PrefixTooLargeError
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
 
-_KEPT_TEXTS = 8
+_KEPT_TEXTS = 8  # texts with snapshots, and as many beginnings that were rejected
 MAX_READ_BYTES = 200_000  # bytes read for one prefix: about a second for an unknown text
 _NEAR_BYTES = 2000  # unread bytes that are read rather than searched for parts to skip: about 15 ms
 _PIECE_BYTES = 1024  # bytes read between two checks of the cancel token

@@ -25,7 +25,7 @@ def blanks(suggestion: Suggestion, context: Context) -> Suggestion:
     bare = text.rstrip(" \t")
     if not after.strip():
         text = text.rstrip()
-        below = next((line.lstrip() for line in context.following if line.strip()), "")
+        below = context.line_below.lstrip()
         if text.endswith(",") and context.language in _NO_LAST_COMMA and below[:1] in CLOSERS:
             in_string = scan(text, context.language, context.before.string).string
             text = text if in_string else text.removesuffix(",")

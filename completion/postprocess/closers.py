@@ -6,17 +6,18 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from completion.postprocess.context import SCAN_BEFORE, Context, Dropped, DropReason
+from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
-from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, Scan, begun_delimiter, scan
+from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, SCAN_BEFORE, Scan, begun_delimiter, scan
 from completion.syntax.literal_styles import style_of
 
-_PUNCTUATION = frozenset(";,:. {\t>")
-_TAGGED = frozenset({"html", "xml", "vue", "svelte", "php"})
+_PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
+_TAGGED = frozenset({"html", "xml", "vue", "svelte", "php"})  # languages whose tags no bracket scan matches
+# A text that ends inside of an opening tag, between or within its attributes.
 _WITHIN_TAG = re.compile(r"""<[A-Za-z][\w.:-]*(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*+(?:"[^"]*|'[^']*)?)?\Z""")
 _TAG_END = re.compile(r"""\s*/?>""")
 _IN_TAG = re.compile(r"""(?:[^<>"'{/=]|"[^"]*"|'[^']*'|\{[^{}]*\}|[/=](?!>))*+""")  # in Svelte, values have braces
-_MAX_TAG = 1000
+_MAX_TAG = 1000  # characters before the cursor in which the tag around it begins
 
 
 def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:

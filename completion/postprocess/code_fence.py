@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from completion.postprocess.context import SCAN_BEFORE, Context
+from completion.postprocess.context import Context
 from completion.request import Suggestion
-from completion.syntax.brackets import scan
+from completion.syntax.brackets import SCAN_BEFORE, scan
 from completion.syntax.literal_styles import is_code
 
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)

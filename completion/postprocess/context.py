@@ -8,15 +8,11 @@ from enum import StrEnum
 
 from completion.request import Mode, Suggestion
 from completion.syntax.block_end import BlockEnds
-from completion.syntax.brackets import CLOSER_OF, OpenBracket, Scan, open_at_cursor, scan
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, OpenBracket, Scan, open_at_cursor, scan
 from completion.syntax.indent_style import IndentStyle
 
-SCAN_BEFORE = 16_000
-"""Characters before the cursor that are scanned for open brackets and strings."""
 SCAN_STRINGS = 40_000
 """Characters after the cursor that are scanned for the end of a multi-line string."""
-SCAN_AFTER = 6_000
-"""Characters after the cursor that are scanned for closers."""
 
 
 class DropReason(StrEnum):
@@ -100,6 +96,11 @@ class Context:
             indent=IndentStyle.of(prefix, suffix),
             block_ends=BlockEnds(prefix, suffix, language),
         )
+
+    @property
+    def line_below(self) -> str:
+        """Next line below the cursor's that is not blank; "" if there is none."""
+        return next((line for line in self.following if line.strip()), "")
 
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""

@@ -68,7 +68,7 @@ def closed_end(text: str, context: Context) -> int | None:
     """Return the offset where a line-mode suggestion ends with nothing of its own open; None while it is undecided.
 
     If `MAX_CLOSING_LINES` further lines do not close everything, the suggestion ends with its line, and
-    `completion.stopping.opening_line` decides on it.
+    `completion.closing.closing_texts` decides on it.
     """
     first = line_end(text, context)
     if first is None or context.before.comment or context.line_after.strip(LINE_CLOSERS):
@@ -143,8 +143,7 @@ def _lacks_body(line: str, context: Context) -> bool:
 
 def _goes_on_below(line: str, context: Context) -> bool:
     """Return whether the next line below the cursor is indented deeper than `line`."""
-    below = next((line for line in context.following if line.strip()), "")
-    return depth(below) > depth(line)
+    return depth(context.line_below) > depth(line)
 
 
 def _line_above(context: Context) -> str:

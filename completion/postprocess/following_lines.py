@@ -21,7 +21,7 @@ MAX_COMPARED = 4
 """Maximum number of lines that the text must have in common with the document."""
 
 _BLANKS = re.compile(r"\s+")
-_LONG = 20
+_LONG = 20  # characters of a folded line, from which on it hardly repeats by chance
 
 
 class _Line(NamedTuple):

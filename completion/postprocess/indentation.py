@@ -41,7 +41,7 @@ def _first(line: str, context: Context) -> str:
     extra = line[: len(line) - len(line.lstrip())]
     if not extra or context.before.string or (context.open and context.open[-1].character != "{"):
         return line
-    above = _line_above(context)
+    above = _text_above(context)
     ends = above.rstrip().endswith((";", "}")) or context.language == "python"
     deeper = above.rstrip().endswith(_OPENERS) or not ends
     deepest = columns(_blanks(above)) + (columns(context.indent.unit) or 4 if deeper else 0)
@@ -51,7 +51,7 @@ def _first(line: str, context: Context) -> str:
     return extra + line.lstrip()
 
 
-def _line_above(context: Context) -> str:
+def _text_above(context: Context) -> str:
     """Return the nearest line with text above the cursor's line; "" if there is none."""
     start = len(context.prefix) - len(context.line_before)
     return context.prefix[:start].rstrip().rpartition("\n")[2]

@@ -14,9 +14,8 @@ MIN_LINE_REPEATS = 3
 MIN_PHRASE_REPEATS = 4
 """Minimum number of equal consecutive phrases at the end of a line that make a loop."""
 
-_MAX_RUN_LINES = 8
-_MIN_PHRASE = 4
-_MAX_PHRASE = 60
+_MAX_RUN_LINES = 8  # lines that repeat together, at most
+_MIN_PHRASE, _MAX_PHRASE = 4, 60  # bounds of the length of a phrase, in characters
 _WORD = re.compile(r"\w+")
 
 

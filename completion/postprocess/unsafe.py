@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
-from completion.postprocess.context import SCAN_BEFORE, Context, Dropped, DropReason
+from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
+from completion.syntax.brackets import SCAN_BEFORE
 from completion.workspace.code_only import code_by_marks
 
 NEAR_LINES = 60

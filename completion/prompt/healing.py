@@ -73,7 +73,7 @@ class ForcedBytes:
         if not self.remaining:
             return self
         if token.startswith(self.remaining):
-            return _NOTHING_FORCED
+            return NOTHING_FORCED
         if token and self.remaining.startswith(token):
             return ForcedBytes(self.remaining[len(token) :])
         return None
@@ -83,4 +83,5 @@ class ForcedBytes:
         return tokenizer.tokens_with_prefix(self.remaining) if self.remaining else None
 
 
-_NOTHING_FORCED = ForcedBytes(b"")
+NOTHING_FORCED = ForcedBytes(b"")
+"""State without forced bytes, from which every token leads to itself."""

@@ -15,8 +15,9 @@ MAX_CHARACTERS = 800
 MAX_HEAD_CHARACTERS = 200
 """Maximum number of characters in a head after its indentation; a longer line is cut."""
 
-_NO_HEADS = ("#", "//", "/*", "*", ")", "]", "}", "@")
+_NO_HEADS = ("#", "//", "/*", "*", ")", "]", "}", "@")  # lines that begin so open no scope
 _BRACE = re.compile(r"\{\s*(?:$|//|/\*)")
+# `case 1:`, `public:`: lines that begin a part of a scope, at its own column.
 _LABEL = re.compile(
     r"case\s.*:|(?:default|(?:public|private|protected|signals|Q_SIGNALS)(?:\s+(?:slots|Q_SLOTS))?)\s*:"
 )

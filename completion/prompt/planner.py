@@ -52,14 +52,12 @@ class Prompt:
         before_cursor: Those tokens that come from the text before the cursor.
         healed: Text before the cursor without its healed run, and that run.
         special_positions: Indices of the format's special tokens in `tokens`.
-        layout: Order of prefix and suffix.
     """
 
     tokens: tuple[int, ...]
     before_cursor: tuple[int, ...]
     healed: HealedPrefix
     special_positions: tuple[int, ...]
-    layout: Layout
 
     @property
     def forced(self) -> bytes:
@@ -74,7 +72,6 @@ class PromptPlanner:
         self,
         tokenizer: Tokenizer,
         fim_format: FimFormat,
-        budget: PromptBudget,
         max_tokens: int = 1 << 30,
         parsing: Parsing = IN_PROCESS,
         chat: ChatTemplate | None = None,
@@ -84,14 +81,12 @@ class PromptPlanner:
         Args:
             tokenizer: The model's tokenizer.
             fim_format: The model's FIM format.
-            budget: Default maximum number of tokens of each part of a prompt.
             max_tokens: Maximum length of a prompt. If a prompt is longer, the budget is halved until it fits.
             parsing: Way to call functions that parse text.
             chat: The model's chat template, for conversations.
         """
         self._tokenizer = tokenizer
         self._format = fim_format
-        self._budget = budget
         self._max_tokens = max_tokens
         self._chat = chat
         # The suffix and the snippets rarely change between two keystrokes. The prefix does, so it is not cached.
@@ -105,8 +100,8 @@ class PromptPlanner:
         self._without_unsafe_prose.cache_clear()
         self._encode_cached.cache_clear()
 
-    def plan(self, request: CompletionRequest, budget: PromptBudget | None = None) -> Prompt:
-        """Lay out a request within a budget, the planner's own if none is given.
+    def plan(self, request: CompletionRequest, budget: PromptBudget) -> Prompt:
+        """Lay out a request within a budget.
 
         The layouts come from "Efficient Training of Language Models to Fill in the Middle", section 3.
 
@@ -116,7 +111,6 @@ class PromptPlanner:
         """
         if request.messages and self._chat is not None:
             return self._conversation(request, self._chat)
-        budget = budget or self._budget
         prompt = self._lay_out(request, budget)
         while len(prompt.tokens) > self._max_tokens and budget.tokens > _MIN_BUDGET_TOKENS:
             budget, request = budget.scaled(0.5), replace(request, outline=False)
@@ -132,10 +126,9 @@ class PromptPlanner:
             raise PromptTooLongError(
                 f"The conversation has {len(tokens)} tokens; at most {self._max_tokens} fit. Shorten its messages."
             )
-        return Prompt(tokens, (), HealedPrefix("", ""), special, Layout.PREFIX_ONLY)
+        return Prompt(tokens, (), HealedPrefix("", ""), special)
 
     def _lay_out(self, request: CompletionRequest, budget: PromptBudget) -> Prompt:
-        layout = request.layout or self._format.layout
         healed = heal(request.prefix) if request.healing else HealedPrefix(request.prefix, "")
         prefix = self._window_before(healed.shown, request, budget.prefix_tokens)
         suffix = self._window_after(request, budget.suffix_tokens)
@@ -143,9 +136,9 @@ class PromptPlanner:
             self._format.begin,
             *self._header(request, healed.shown, budget.context_tokens),
         ]
-        parts += _arrange(layout, self._format, prefix, suffix)
+        parts += _arrange(request.layout or self._format.layout, self._format, prefix, suffix)
         tokens, special = self._join(parts)
-        return Prompt(tokens, prefix, healed, special, layout)
+        return Prompt(tokens, prefix, healed, special)
 
     def _header(self, request: CompletionRequest, shown: str, budget: int) -> list[str | tuple[int, ...]]:
         """Return the repository's name, the snippets, the edit history and the document's path.

@@ -12,8 +12,7 @@ import numpy as np
 from completion.cache.kv_plan import CachePlan
 from completion.cancellation import CancelToken
 from completion.completer import Completer
-from completion.decoding.constraints import Constraints, ConstraintState
-from completion.decoding.finishing import open_grammar
+from completion.decoding.constraints import Constraints, ConstraintState, open_grammar
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.edits import NextEditRequest, NextEdits
@@ -170,7 +169,7 @@ class RemoteEngine(Completer):
         fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
         chat = ChatTemplate(remote.folder, remote.tokenizer.special)
         max_tokens = self._capacity - _MIN_GENERATED_TOKENS
-        planner = PromptPlanner(remote.tokenizer, fim_format, PromptBudget(), max_tokens, parsing, chat)
+        planner = PromptPlanner(remote.tokenizer, fim_format, max_tokens, parsing, chat)
         workspaces = Workspaces(None, remote.tokenizer, parsing=parsing)
         super().__init__(planner, remote.tokenizer, workspaces, parsing)
 

@@ -16,7 +16,7 @@ from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _MAX_CHARACTERS_BEFORE = 12_000  # of the prefix that are parsed
 _MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed
-_BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")
+_BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")  # a brace after them opens no block
 _PYTHON_CLAUSES = frozenset(
     ["def", "class", "if", "elif", "else", "for", "while", "with", "try", "except", "finally", "async", "match", "case"]
 )  # first words of a line that opens a block

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, open_at_cursor, scan
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, SCAN_BEFORE, open_at_cursor, scan
 from completion.syntax.heredocs import without_heredocs
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import (
@@ -21,8 +21,6 @@ from completion.syntax.line_roles import (
     opens_lines,
 )
 
-_PREFIX_CHARACTERS = 16_000
-_SUFFIX_CHARACTERS = 6_000
 _OPENERS = ("{", "(", "[", ":", "=>", "->")
 _STATEMENT_END = re.compile(r";[ \t]*(?:--.*)?\Z")
 
@@ -57,7 +55,7 @@ class BlockEnd:
         self._language = language
         self._mid_line = bool(suffix.partition("\n")[0].strip(LINE_CLOSERS))
         self._line_before = prefix[prefix.rfind("\n") + 1 :]
-        near_before, near_after = prefix[-_PREFIX_CHARACTERS:], suffix[:_SUFFIX_CHARACTERS]
+        near_before, near_after = prefix[-SCAN_BEFORE:], suffix[:SCAN_AFTER]
         before = scan(near_before, language)
         self._string = before.string
         self._waiting = open_at_cursor(before, scan(near_after, language), near_before, near_after)
@@ -207,7 +205,7 @@ class BlockEnds:
     """
 
     def __init__(self, prefix: str, suffix: str, language: str) -> None:
-        self._prefix, self._suffix, self._language = prefix[-_PREFIX_CHARACTERS:], suffix, language
+        self._prefix, self._suffix, self._language = prefix[-SCAN_BEFORE:], suffix, language
         self._ends: dict[str, BlockEnd] = {}
 
     def after(self, text: str = "") -> BlockEnd:

@@ -17,6 +17,11 @@ CLOSERS = frozenset(OPENER_OF)
 LINE_CLOSERS = ")]}\"'`;,: \t"
 """Characters that may follow the cursor at the end of its line: closers that editors insert, and punctuation."""
 
+SCAN_BEFORE = 16_000
+"""Characters before the cursor that are scanned for open brackets and strings."""
+SCAN_AFTER = 6_000
+"""Characters after the cursor that are scanned for closers."""
+
 _MAX_REGEX = 200  # characters of a regular expression's literal; it bounds the time for a line of many slashes
 _CLASS = r"\[[^\]\\\n]*+(?:\\.[^\]\\\n]*+)*+\]"  # of characters, in a regular expression
 _REGEX = re.compile(rf"(?:[^/\\\[\n]++|\\.|{_CLASS})++/")  # a regular expression from its first character to its last

@@ -10,7 +10,7 @@ TAB_COLUMNS = 4
 """Width of a tab in columns, as models use it."""
 
 _INDENT = re.compile(r"^([ \t]+)(?!\*(?:[\s/]|\Z))\S", re.MULTILINE)  # lines of a block comment are a column deeper
-_SAMPLE = 8_000
+_SAMPLE = 8_000  # characters that are looked at on either side of the cursor
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ REFUSED_CALLS = 100
 POLL_INTERVAL_S = 0.02
 """Interval between two checks of the cancel token, and of a child's bounds without the kernel, in seconds."""
 
-_MAX_REFUSED_DOCUMENTS = 64
+_MAX_REFUSED_DOCUMENTS = 64  # beyond which all of them get another chance
 _CHILD = "completion.syntax.parser_child"
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")

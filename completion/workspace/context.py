@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
 
+from completion.changed_span import changed_span
 from completion.errors import ParseLimitError
 from completion.language_ids import language_of
 from completion.request import CompletionRequest, ContextFile, WorkspaceFile, WorkspaceUpdate
@@ -30,12 +31,12 @@ MAX_HEAD_CHARACTERS = 100
 """Maximum number of characters of a definition's head, for definitions that are listed without an outline."""
 
 _ALIGNMENT = 16  # bytes to which Python rounds the size of an object
-_CHARACTERS_PER_TOKEN = 3.2
-_IMPORT_CHARACTERS = 8_000
-_MAX_EDITS = 4
-_EDIT_MARGIN = 2
-_MAX_EDIT_LINES = 24
-_MIN_SCORE = 1.5
+_CHARACTERS_PER_TOKEN = 3.2  # of code, by which a budget in tokens becomes one in characters
+_IMPORT_CHARACTERS = 8_000  # at a document's start, among which its imports are
+_MAX_EDITS = 4  # edited regions that are kept, one a file
+_EDIT_MARGIN = 2  # lines that are shown above and below the changed ones
+_MAX_EDIT_LINES = 24  # changed lines of a region; longer ones are rather pasted than edited
+_MIN_SCORE = 1.5  # of a definition that is shown; see `DocumentWords.score`
 
 
 def _code_and_definitions(text: str, language: str) -> tuple[str, tuple[Definition, ...]]:
@@ -272,12 +273,8 @@ class _ChosenOutlines:
 def edited_region(before: str, after: str) -> str:
     """Return the lines that an edit changed, with a margin; "" if only blanks changed or too many lines did."""
     old, new = before.splitlines(), after.splitlines()
-    start = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    tail = next(
-        (i for i, (a, b) in enumerate(zip(reversed(old[start:]), reversed(new[start:]), strict=False)) if a != b),
-        min(len(old), len(new)) - start,
-    )
-    changed = new[start : len(new) - tail]
+    start, _, end = changed_span(old, new)
+    changed = new[start:end]
     if not "".join(changed).strip() or len(changed) > _MAX_EDIT_LINES:
         return ""
-    return "\n".join(new[max(0, start - _EDIT_MARGIN) : len(new) - tail + _EDIT_MARGIN])
+    return "\n".join(new[max(0, start - _EDIT_MARGIN) : end + _EDIT_MARGIN])

@@ -14,7 +14,9 @@ BLOCK_LINES = 16
 IMPORTED_SCORE = 4.0
 """Score of a definition whose name or file the document imports."""
 
-_UNUSED_SO_FAR, _NEAR, _IMPORTED_FILE = 1.0, 1.5, 1.0
+_UNUSED_SO_FAR = 1.0  # added to the score of an imported name that the document does not use yet
+_NEAR = 1.5  # score of a name near the cursor
+_IMPORTED_FILE = 1.0  # added to the score of every name of a file that the document imports
 _MAX_DEFINERS = 3  # files that define a name; more make the name ambiguous
 _NAMED_BY_FOLDER = frozenset({"index", "mod", "__init__"})
 _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")

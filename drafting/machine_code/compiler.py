@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 from numba.core.environment import lookup_environment
 
 from drafting.machine_code.image import Code
 from drafting.machine_code.objects import IS_LINKABLE, common_words
-
-if TYPE_CHECKING:
-    from drafting.compiled import Callback, Kernel
+from drafting.machine_code.shapes import Shape
 
 Seen: TypeAlias = "tuple[Any, ...]"
 """numba's types of the arguments of a call."""
@@ -27,24 +26,22 @@ def types_of(dispatcher: Any, arguments: tuple[Any, ...]) -> Seen:  # noqa: ANN4
     return types
 
 
-def codes_of(each: Kernel | Callback) -> list[Code]:
+def codes_of_kernel(name: str, compiled: Any, seen: Mapping[Shape, Seen]) -> list[Code]:  # noqa: ANN401  numba's dispatcher
     """Return the code of the versions that were called; none where this system cannot link it."""
-    from drafting.compiled import Callback  # noqa: PLC0415  (which imports this module)
-
-    if not IS_LINKABLE:
-        return []
-    if isinstance(each, Callback):
-        compiled = each.compiled
-        code = _code(each.name, (), compiled.native_name, _content(compiled, compiled._sig, compiled._library))  # noqa: SLF001
-        return [code] if code else []
     found = []
-    for shape, types in each.seen.items():
-        result = each.compiled.overloads[types]
-        code = _code(
-            each.name, shape, result.fndesc.llvm_cpython_wrapper_name, _content(each.compiled, types, result.library)
-        )
+    for shape, types in seen.items() if IS_LINKABLE else ():
+        result = compiled.overloads[types]
+        code = _code(name, shape, result.fndesc.llvm_cpython_wrapper_name, _content(compiled, types, result.library))
         found += [code] if code else []
     return found
+
+
+def codes_of_callback(name: str, compiled: Any) -> list[Code]:  # noqa: ANN401  numba's C function
+    """Return the code of a callback; none where this system cannot link it."""
+    if not IS_LINKABLE:
+        return []
+    code = _code(name, (), compiled.native_name, _content(compiled, compiled._sig, compiled._library))  # noqa: SLF001
+    return [code] if code else []
 
 
 def _content(compiled: Any, signature: Any, library: Any) -> bytes:  # noqa: ANN401  numba's classes

@@ -6,7 +6,7 @@ import dataclasses
 
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
-from completion.decoding.finishing import open_grammar
+from completion.decoding.constraints import open_grammar
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
@@ -28,8 +28,8 @@ DOCUMENT = STACK[: STACK.index("\n    def pop")]
 
 def prompt_of(loaded: LoadedModel, request: CompletionRequest) -> Prompt:
     """Return the prompt of a request."""
-    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"), PromptBudget())
-    return planner.plan(request)
+    planner = PromptPlanner(loaded.tokenizer, detect_format(loaded.tokenizer.special, "tiny"))
+    return planner.plan(request, PromptBudget())
 
 
 Sessions = dict[tuple[int, ...], KVSession]

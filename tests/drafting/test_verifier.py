@@ -78,7 +78,7 @@ def test_any_sequence_of_trees_emits_what_plain_decoding_emits(steps, table, see
 
 def test_an_empty_tree_emits_the_models_own_token():
     path = accept_path(DraftTree.empty(), lambda _row: 7)
-    assert (path.rows, path.tokens, path.drafters, path.accepted) == ((0,), (7,), (MODEL,), 0)
+    assert (path.rows, path.tokens, path.drafters) == ((0,), (7,), (MODEL,))
 
 
 def test_a_right_chain_is_accepted_whole_and_followed_by_the_models_own_token():

@@ -8,7 +8,7 @@ from functools import cached_property
 from completion.grammar.lr.lexer import Lexer
 from completion.grammar.lr.tables import Tables
 
-_MAX_WORD_BYTES = 40
+_MAX_WORD_BYTES = 40  # of a keyword; ends the search in a lexer that takes ever more letters
 _START_BYTES = 400  # of a beginning with the set of its terminals
 
 

@@ -209,7 +209,7 @@ def decoded_together(task, first, branches, max_tokens):
     others = [task.branch_attempt(first, branch, max_tokens) for branch in branches]
     drafter = task.drafter_of_branches(first)
     for branch, other in zip(branches, others, strict=True):
-        other.decoder.drafter = drafter.branch((*first.decoder.tokens[: branch.start], branch.token))
+        other.source.drafter = drafter.branch((*first.source.tokens[: branch.start], branch.token))
         if other.stop is None:
             tree.add(other, branch.start - shared, branch.token)
     while tree.growing:

@@ -7,11 +7,11 @@ import pytest
 
 from completion.alternatives.superposed import superposed_drafts
 from completion.cancellation import CancelToken
+from completion.closing.endings import endings
 from completion.decoding.local_task import LocalTask
 from completion.engine import Engine
 from completion.model.loading import load_model
 from completion.request import Alternatives, GrammarMode
-from completion.stopping.endings import endings
 from tests.completion.tasks import DOCUMENT, task_at
 
 CURSORS = range(6, len(DOCUMENT), 17)
@@ -27,7 +27,7 @@ def greedy(task: LocalTask) -> list[int]:
     for _ in attempt.stream(CancelToken()):
         continue
     task.session.truncate(len(task.prompt.tokens) - 1)
-    return attempt.decoder.tokens
+    return attempt.source.tokens
 
 
 @pytest.mark.parametrize("grammar", list(GrammarMode))

@@ -16,7 +16,7 @@ from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.transformer import has_int8_instructions
 from completion.prompt.healing import HealedPrefix
 from completion.prompt.planner import Prompt
-from completion.request import CacheMode, Layout
+from completion.request import CacheMode
 from tests.completion.model.conftest import SIZES
 
 TEXT = random.Random(3).choices(range(300), k=400)
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="this proces
 
 
 def prompt_of(tokens) -> Prompt:
-    return Prompt(tuple(tokens), tuple(tokens), HealedPrefix("", ""), (), Layout.SUFFIX_FIRST)
+    return Prompt(tuple(tokens), tuple(tokens), HealedPrefix("", ""), ())
 
 
 @pytest.fixture(scope="module")

@@ -20,13 +20,13 @@ from completion.model.dense.dense_transformer import load_dense
 from completion.model.dense.transformers_model import TransformersModel
 from completion.prompt.healing import HealedPrefix
 from completion.prompt.planner import Prompt
-from completion.request import CacheMode, Layout
+from completion.request import CacheMode
 
 SETTINGS = SessionSettings(capacity=1024, spare_slots=64, chunk_tokens=16, repair_tokens=4)
 
 
 def prompt_of(tokens) -> Prompt:
-    return Prompt(tuple(tokens), tuple(tokens), HealedPrefix("", ""), (), Layout.SUFFIX_FIRST)
+    return Prompt(tuple(tokens), tuple(tokens), HealedPrefix("", ""), ())
 
 
 def next_logits(model, session, prompt):

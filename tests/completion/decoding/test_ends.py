@@ -33,7 +33,7 @@ def line_attempt(loaded, *tokens, prefix="x = ", healing=False, mode=Mode.LINE, 
 
 def set_top(attempt, loaded, *positions):
     """Set the likeliest tokens of each position: the one that was taken first, as pairs of bytes and probability."""
-    state = attempt.decoder.constraints.start
+    state = attempt.source.constraints.start
     for likeliest in positions:
         numbers = [token_of(loaded, data) for data, _ in likeliest]
         values = np.log([p for _, p in likeliest])

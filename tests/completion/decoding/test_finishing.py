@@ -10,8 +10,8 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.decoding import finishing
+from completion.decoding.constraints import open_grammar
 from completion.decoding.decoder import Step
-from completion.decoding.finishing import open_grammar
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.postprocess import Dropped

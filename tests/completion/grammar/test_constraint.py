@@ -31,7 +31,7 @@ def opened(prefix, suffix="", language="python", healed=""):
 def test_a_request_without_an_acceptor_gives_the_reason(language, prefix, mode, reason):
     off = GrammarConstraint.open(GRAMMARS, language, prefix, "", mode)
     assert isinstance(off, Off)
-    assert off.reason is reason
+    assert off.off_reason is reason
 
 
 def test_a_byte_order_mark_is_no_part_of_the_text():
@@ -89,7 +89,7 @@ def test_a_sound_completion_stays_whole_in_a_document_that_is_broken_after_the_c
 
 def test_the_joined_parse_cuts_without_an_acceptor():
     off = GrammarConstraint.open(GRAMMARS, "javascript", "let = = 2;\nfoo(", ");\n", STRICT)
-    assert off.reason is OffReason.BROKEN_BEFORE_CURSOR
+    assert off.off_reason is OffReason.BROKEN_BEFORE_CURSOR
     assert off.longest_passing_cut(b"a, b") == 4
     assert off.longest_passing_cut(b"a))) b }}") == 0
 
@@ -97,7 +97,7 @@ def test_the_joined_parse_cuts_without_an_acceptor():
 def test_nothing_is_cut_where_tree_sitter_does_not_understand_the_document():
     rows_to_include = '    {"a", f, ROW},\n    {"b",'
     off = GrammarConstraint.open(GRAMMARS, "c", rows_to_include, "\n", STRICT)
-    assert off.reason is OffReason.BROKEN_BEFORE_CURSOR
+    assert off.off_reason is OffReason.BROKEN_BEFORE_CURSOR
     assert off.longest_passing_cut(b" g, ROW},") == 9
     assert off.growing_cut(b" g, ROW},", 0) == 9
 

@@ -5,37 +5,39 @@ import random
 import pytest
 
 from completion.grammar.constraint import GrammarConstraint
-from completion.grammar.joined_check import JoinedCheck
+from completion.grammar.documents import load_documents
+from completion.grammar.joined_check import JoinedCheck, error_count
 from completion.request import GrammarMode
+from completion.syntax.trees import parse
 from tests.completion.grammar.acceptors import GRAMMARS, kept_of
 from tests.completion.grammar.samples import SAMPLES
 
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))
 def test_a_removed_part_that_is_inserted_again_makes_the_document_sound(language):
-    grammar = GRAMMARS.load(language)
+    documents = load_documents(language)
     text = SAMPLES[language].encode()
     rng = random.Random(11)
     for _ in range(60):
         start, end = sorted(rng.randrange(len(text) + 1) for _ in range(2))
-        document = grammar.document(text[:start] + text[end:])
+        document = documents.document(text[:start] + text[end:])
         joined, tree = document.parse_with(start, start, text[start:end])
         assert joined == text
-        assert grammar.errors_of(tree) == 0
+        assert error_count(tree) == 0
         assert document.tree.root_node.end_byte <= len(document.text)  # the document's own tree is unchanged
 
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))
 def test_a_documents_tree_equals_that_of_a_parse_from_scratch_after_any_edits(language):
-    grammar = GRAMMARS.load(language)
+    documents = load_documents(language)
     sound = text = SAMPLES[language].encode()
     rng = random.Random(13)
     for _ in range(150):
         at = rng.randrange(len(text) + 1)
         put_in = rng.choice([b"x", b" ", b"\n", b")", b"{", b'"', b"1", b"\xc3\xa9"])
         text = text[:at] + put_in + text[at + rng.choice([0, 0, 1, 4]) :]
-        tree = grammar.document(text).tree
-        assert str(tree.root_node) == str(grammar.parse(text).root_node)
+        tree = documents.document(text).tree
+        assert str(tree.root_node) == str(parse(text, language).root_node)
         if tree.root_node.has_error:
             text = sound
         sound = text
@@ -44,14 +46,14 @@ def test_a_documents_tree_equals_that_of_a_parse_from_scratch_after_any_edits(la
 
 @pytest.mark.parametrize("language", sorted(set(SAMPLES) - {"python"}))
 def test_added_errors_equal_those_of_a_parse_from_scratch(language):
-    grammar = GRAMMARS.load(language)
+    documents = load_documents(language)
     text = SAMPLES[language].encode()
     rng = random.Random(12)
     for _ in range(30):
         at = rng.randrange(len(text))
         middle = rng.choice([b")", b"x", b" {", b"\n", b'"', b"1 1", b"\xc3\xa9"])
-        check = JoinedCheck(grammar.document(text), grammar.errors_of, at, at)
-        is_broken = grammar.parse(text[:at] + middle + text[at:]).root_node.has_error
+        check = JoinedCheck(documents.document(text), at, at)
+        is_broken = parse(text[:at] + middle + text[at:], language).root_node.has_error
         assert check.adds_errors(middle) == is_broken
         assert check.mends(middle) == check.sound(middle) == (not is_broken)
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.completion.grammar.acceptors import GRAMMARS, kept_of
+from completion.syntax.trees import parse
+from tests.completion.grammar.acceptors import kept_of
 
 AFTER = "\n\nx = 1\n"
 NEWER = {
@@ -33,11 +34,11 @@ WRONG = {
 
 @pytest.mark.parametrize(("prefix", "middle", "suffix"), NEWER.values(), ids=NEWER)
 def test_newer_syntax_stays_whole(prefix, middle, suffix):
-    assert GRAMMARS.load("python").parse((prefix + middle + suffix).encode()).root_node.has_error is False
+    assert parse(prefix + middle + suffix, "python").root_node.has_error is False
     assert kept_of("python", prefix, middle, suffix) == middle
 
 
 @pytest.mark.parametrize(("prefix", "middle", "suffix"), WRONG.values(), ids=WRONG)
 def test_an_error_that_only_python_finds_is_cut_in_a_file_with_newer_syntax(prefix, middle, suffix):
-    assert GRAMMARS.load("python").parse((prefix + middle + suffix).encode()).root_node.has_error is False
+    assert parse(prefix + middle + suffix, "python").root_node.has_error is False
     assert kept_of("python", prefix, middle, suffix) != middle

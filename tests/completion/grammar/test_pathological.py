@@ -69,7 +69,7 @@ def test_defect_3_a_long_line_takes_linear_work(language, monkeypatch):
 def test_defect_3_a_prefix_longer_than_the_maximum_is_refused():
     off = GrammarConstraint.open(GRAMMARS, "python", "x = [" + "1, " * (MEGABYTE // 3), "", GrammarMode.STRICT)
     assert isinstance(off, Off)
-    assert off.reason is OffReason.TOO_LARGE
+    assert off.off_reason is OffReason.TOO_LARGE
 
 
 def test_an_endless_lexeme_exceeds_a_bound():
@@ -77,7 +77,7 @@ def test_an_endless_lexeme_exceeds_a_bound():
         read("python", b"'" + b"a" * MEGABYTE)
     off = GrammarConstraint.open(GRAMMARS, "python", "'''" + "a" * 90_000, "", GrammarMode.STRICT)
     assert isinstance(off, Off)
-    assert off.reason is OffReason.BOUND
+    assert off.off_reason is OffReason.BOUND
 
 
 @pytest.mark.parametrize("language", ["python", "javascript", "c", "rust", "json"])
@@ -117,7 +117,7 @@ def test_interned_stacks_are_trimmed_while_a_text_is_read(monkeypatch):
 @pytest.mark.parametrize(("language", "opener"), [("python", "("), ("json", "["), ("javascript", "a({b: [")])
 def test_deep_nesting_exceeds_a_bound(language, opener):
     opened = GrammarConstraint.open(GRAMMARS, language, opener * 10_000, "", GrammarMode.STRICT)
-    assert opened.reason is OffReason.BOUND
+    assert opened.off_reason is OffReason.BOUND
 
 
 def test_trim_clears_cached_steps_above_the_maximum(monkeypatch):
@@ -148,7 +148,7 @@ def parser():
 def test_a_document_that_exceeds_a_parse_limit_has_no_acceptor(language, text, parser):
     off = GrammarConstraint.open(GRAMMARS, language, text, "", GrammarMode.STRICT, "", parser)
     assert isinstance(off, Off)
-    assert off.reason is OffReason.PARSE_LIMIT
+    assert off.off_reason is OffReason.PARSE_LIMIT
     assert off.longest_passing_cut(b"anything ((") == len(b"anything ((")
 
 

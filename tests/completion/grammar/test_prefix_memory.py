@@ -5,7 +5,7 @@ import random
 import pytest
 
 from completion.errors import PrefixTooLargeError
-from completion.grammar.enclosing_item import skippable_parts
+from completion.grammar.documents import skippable_prefix_parts
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.prefix_memory import MAX_READ_BYTES, PrefixMemory
 from completion.grammar.suffix_check import HORIZON_BYTES, SuffixCheck
@@ -36,8 +36,7 @@ def read_bytes(monkeypatch):
 
 def read_document(memory, language, text, cursor):
     """Return the snapshot at a cursor in a whole document."""
-    before = text[:cursor]
-    return memory.read(before, lambda: skippable_parts(GRAMMARS.load(language).document(text).tree, before))
+    return memory.read(text[:cursor], lambda: skippable_prefix_parts(language, text, cursor))
 
 
 def state_of(snapshot):

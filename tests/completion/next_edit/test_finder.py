@@ -13,7 +13,7 @@ from completion.errors import CancelledError
 from completion.model.loading import LoadedModel
 from completion.next_edit.finder import next_edits, without_overlaps, worth_judging
 from completion.next_edit.gate import Gate, GateWeights
-from completion.next_edit.judge import BUDGET, Judge
+from completion.next_edit.judge import Judge
 from completion.prompt.fim_format import detect_format
 from completion.prompt.planner import PromptPlanner
 from completion.request import Closing, CompletionRequest
@@ -69,7 +69,7 @@ UNSURE = Gate(GateWeights({}, -1.5), GateWeights({}, 2.0))  # the model judges e
 
 @pytest.fixture
 def find(tiny_model: LoadedModel) -> Find:
-    planner = PromptPlanner(tiny_model.tokenizer, detect_format(tiny_model.tokenizer.special, "tiny"), BUDGET)
+    planner = PromptPlanner(tiny_model.tokenizer, detect_format(tiny_model.tokenizer.special, "tiny"))
     judge = Judge(tiny_model.model, tiny_model.tokenizer, planner)
 
     def found(request: NextEditRequest, gate: Gate) -> tuple[NextEdit, ...]:

@@ -8,7 +8,7 @@ from completion.cancellation import CancelToken
 from completion.edits import LineEdit
 from completion.model.loading import LoadedModel
 from completion.next_edit.candidates import Candidate, candidates
-from completion.next_edit.judge import BUDGET, Judge, Question
+from completion.next_edit.judge import Judge, Question
 from completion.prompt.fim_format import detect_format
 from completion.prompt.planner import PromptPlanner
 
@@ -18,7 +18,7 @@ EDITS = [LineEdit(0, ("import zstd",), ("import zstandard",))]
 
 @pytest.fixture
 def judge(tiny_model: LoadedModel) -> Judge:
-    planner = PromptPlanner(tiny_model.tokenizer, detect_format(tiny_model.tokenizer.special, "tiny"), BUDGET)
+    planner = PromptPlanner(tiny_model.tokenizer, detect_format(tiny_model.tokenizer.special, "tiny"))
     return Judge(tiny_model.model, tiny_model.tokenizer, planner)
 
 

@@ -29,8 +29,8 @@ def folder(tiny_qwen2, tmp_path):
 def planned(folder, messages, start="", max_tokens=1000):
     tokenizer = CodeTokenizer.from_folder(folder)
     chat = ChatTemplate(folder, tokenizer.special)
-    planner = PromptPlanner(tokenizer, FORMATS[0], PromptBudget(), max_tokens, chat=chat)
-    return tokenizer, planner.plan(instruct_request(messages, start=start))
+    planner = PromptPlanner(tokenizer, FORMATS[0], max_tokens, chat=chat)
+    return tokenizer, planner.plan(instruct_request(messages, start=start), PromptBudget())
 
 
 def theirs(folder, messages, template=CHATML):

@@ -38,8 +38,8 @@ def test_a_family_gets_its_own_order_and_stops_on_its_own_tokens(name, special, 
     model.add_tokens([AddedToken(token, special=True, normalized=False) for token in special])
     tokenizer = CodeTokenizer(model)
     known = {token: tokenizer.special[token] for token in special}
-    planner = PromptPlanner(tokenizer, detect_format(known, name), PromptBudget())
-    prompt = planner.plan(CompletionRequest("P", "S", "python", healing=False))
+    planner = PromptPlanner(tokenizer, detect_format(known, name))
+    prompt = planner.plan(CompletionRequest("P", "S", "python", healing=False), PromptBudget())
     assert model.decode(list(prompt.tokens), skip_special_tokens=False) == expected
     assert set(known.values()) <= tokenizer.stop_ids
 

@@ -21,8 +21,8 @@ def prompt_of(request, fim_format, budget=None):
     """Return the prompt's text with its special tokens."""
     tokenizer = tiny_tokenizer()
     tokenizer.add_tokens([AddedToken(token, special=True, normalized=False) for token in fim_format.required()])
-    planner = PromptPlanner(CodeTokenizer(tokenizer), fim_format, PromptBudget())
-    tokens = planner.plan(request, budget).tokens
+    planner = PromptPlanner(CodeTokenizer(tokenizer), fim_format)
+    tokens = planner.plan(request, budget or PromptBudget()).tokens
     return tokenizer.decode(list(tokens), skip_special_tokens=False)
 
 

@@ -37,8 +37,8 @@ def test_the_window_after_the_cursor_ends_with_a_line(length):
 def test_of_text_with_many_tokens_the_ones_at_the_cursor_are_kept(tiny_model):
     tokenizer, text = tiny_model.tokenizer, "".join(map(chr, range(0x4E00, 0x4F00)))
     budget = PromptBudget(prefix_tokens=20, suffix_tokens=20, context_tokens=0)
-    planner = PromptPlanner(tokenizer, detect_format(tokenizer.special, "tiny"), budget)
-    prompt = planner.plan(CompletionRequest(text, text, healing=False))
+    planner = PromptPlanner(tokenizer, detect_format(tokenizer.special, "tiny"))
+    prompt = planner.plan(CompletionRequest(text, text, healing=False), budget)
     assert len(prompt.before_cursor) == 2 * budget.prefix_tokens
     assert text.encode().endswith(tokenizer.decode(prompt.before_cursor))
     assert len(prompt.tokens) == 2 * budget.prefix_tokens + 2 * budget.suffix_tokens + len(prompt.special_positions)

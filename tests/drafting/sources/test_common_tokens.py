@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from completion.decoding.drafting_setup import common_tokens
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from drafting.draft_budget import StepCosts
@@ -23,7 +22,7 @@ def tokenizer():
 
 
 def test_frequent_pairs_of_public_code_are_known(tokenizer):
-    memory = common_tokens(tokenizer)
+    memory = common_recycling(tokenizer.digest)
     for text in (" std::string", " self.assertEqual(", " public static final"):
         before, token, after, *_ = tokenizer.encode(text)
         assert after in memory.candidates[find_row(memory, before, token)]
@@ -35,7 +34,7 @@ def test_another_vocabulary_starts_empty():
 
 
 def test_each_workspace_starts_from_the_common_rows_and_learns_alone(tokenizer):
-    common, costs = partial(common_tokens, tokenizer), StepCosts({0: 10.0, 8: 12.0}, 8)
+    common, costs = partial(common_recycling, tokenizer.digest), StepCosts({0: 10.0, 8: 12.0}, 8)
     shared = Drafters(default_calibration(), costs, tokenizer.vocabulary_size, common=common)
     shared.recycling("a").candidates[:] = 7
     assert np.array_equal(shared.recycling("b").candidates, common().candidates)

@@ -1,13 +1,13 @@
-"""Short texts that complete Python code which is still being written; see `completion.stopping.endings`."""
+"""Short texts that complete Python code which is still being written; see `completion.closing.endings`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
 
-from completion.postprocess.context import SCAN_BEFORE, Context
-from completion.stopping.continuations import continuations
-from completion.syntax.brackets import scan
+from completion.closing.continuations import continuations
+from completion.postprocess.context import Context
+from completion.syntax.brackets import SCAN_BEFORE, scan
 from completion.syntax.indent_style import depth
 
 _INDENT = re.compile(r"[ \t]*")

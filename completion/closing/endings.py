@@ -10,18 +10,18 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from completion.postprocess.context import SCAN_AFTER, SCAN_BEFORE, Context, closes_string
-from completion.stopping.continuations import ANY, continuations
-from completion.stopping.jsx_tags import open_tags
-from completion.stopping.python_endings import python_endings
-from completion.syntax.brackets import CLOSER_OF, Bracket, scan
+from completion.closing.continuations import ANY, continuations
+from completion.closing.jsx_tags import open_tags
+from completion.closing.python_endings import python_endings
+from completion.postprocess.context import Context, closes_string
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, Bracket, scan
 from completion.syntax.literal_styles import style_of
 
 _WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})
 _WITH_TRY = frozenset({*_WITH_TAGS, "typescript", "java", "cpp"})
 _WITH_DO = _WITH_TRY | {"c"}
 _BLOCK_WORD = re.compile(r"\b(try|do)\s*\Z")
-_HEAD_CHARACTERS = 40
+_HEAD_CHARACTERS = 40  # before a bracket, among which the keyword of its block is
 
 _TYPE_ARGUMENTS = re.compile(r"\w<\s*\Z")
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from completion.decoding.finishing import Finisher, open_grammar
+from completion.closing.endings import endings, still_to_close
+from completion.closing.jsx_tags import open_tags
+from completion.decoding.constraints import open_grammar
+from completion.decoding.finishing import Finisher
 from completion.postprocess import Context, Dropped
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
-from completion.stopping.endings import endings, still_to_close
-from completion.stopping.jsx_tags import open_tags
 from completion.stopping.mode import cursor_context
 from completion.syntax.brackets import CLOSER_OF, scan
 from tests.completion.grammar.acceptors import GRAMMARS

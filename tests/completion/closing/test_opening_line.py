@@ -2,8 +2,9 @@
 
 import pytest
 
+from completion.decoding.constraints import open_grammar
 from completion.decoding.decoder import Step
-from completion.decoding.finishing import Finisher, open_grammar
+from completion.decoding.finishing import Finisher
 from completion.postprocess import Context, Dropped
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion

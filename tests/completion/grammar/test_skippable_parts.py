@@ -6,20 +6,21 @@ from pathlib import Path
 import pytest
 
 import completion
-from completion.grammar.enclosing_item import skippable_parts
+from completion.grammar.skippable_parts import skippable_parts
+from completion.syntax.trees import parse
 from tests.completion.grammar.acceptors import GRAMMARS, stacks_of
 from tests.completion.grammar.samples import SAMPLES
 
 OWN_SOURCES = sorted(Path(completion.__file__).parent.rglob("*.py"))
 
 
-def skips_parts(grammar, text, cut):
+def skips_parts(language, text, cut):
     """Return whether any part was skipped; assert equal stacks for the trees of the file and of the text before it."""
-    acceptor, before = grammar.acceptor, text[:cut]
+    acceptor, before = GRAMMARS.load(language).acceptor, text[:cut]
     whole = acceptor.read(acceptor.start(), before)
     assert whole is not None
     skipped = False
-    for tree in (grammar.parse(text), grammar.parse(before)):
+    for tree in (parse(text, language), parse(before, language)):
         parts = skippable_parts(tree, before)
         read = b"".join(
             before[start:end]
@@ -35,19 +36,17 @@ def skips_parts(grammar, text, cut):
 
 def test_skipping_items_of_real_python_files_gives_the_same_stacks():
     rng = random.Random(3)
-    grammar = GRAMMARS.load("python")
     shortened = 0
     for path in OWN_SOURCES[::6]:
         text = path.read_bytes()
-        shortened += skips_parts(grammar, text, rng.randrange(len(text)))
+        shortened += skips_parts("python", text, rng.randrange(len(text)))
     assert shortened > 2
 
 
 @pytest.mark.parametrize("language", sorted(set(SAMPLES) - {"json", "typescriptreact"}))
 def test_skipping_items_of_repeated_samples_gives_the_same_stacks(language):
-    grammar = GRAMMARS.load(language)
     sample = SAMPLES[language].encode()
     head, body = (b"", sample) if language != "go" else sample.split(b"\n\n", 1)
     text = head + b"\n\n" + body * 4
     rng = random.Random(5)
-    assert sum(skips_parts(grammar, text, rng.randrange(len(text))) for _ in range(6)) > 1
+    assert sum(skips_parts(language, text, rng.randrange(len(text))) for _ in range(6)) > 1

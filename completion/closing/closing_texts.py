@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from math import exp
 
+from completion.closing.endings import endings, still_to_close
 from completion.postprocess import Context
 from completion.request import StopReason, Suggestion
-from completion.stopping.endings import endings, still_to_close
 from completion.syntax.brackets import scan
 
 MIN_LINE_PROBABILITY = 0.8
