@@ -36,8 +36,6 @@ _PYGLS_DOCUMENT_HANDLERS = (
 _NOTEBOOKS = types.NotebookDocumentSyncOptions(
     notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
 )
-
-
 _NOTIFICATIONS: dict[str, Callable[[Session, Any], object]] = {
     types.TEXT_DOCUMENT_DID_OPEN: lambda session, params: session.texts.open(params),
     types.TEXT_DOCUMENT_DID_CHANGE: lambda session, params: session.texts.change(params),
