@@ -136,7 +136,7 @@ class Session:
         if query is None:
             return types.InlineCompletionList(items=[])
         answer = await self.completer.answer(query)
-        return types.InlineCompletionList(items=items.inline_items(query, answer, self.documents.encoding))
+        return types.InlineCompletionList(items=items.inline_items(query, answer))
 
     async def list_completion(self, params: types.CompletionParams) -> types.CompletionList:
         """Answer `textDocument/completion` for a client without inline completion."""
@@ -147,8 +147,7 @@ class Session:
             return types.CompletionList(is_incomplete=True, items=[])
         query = replace(query, single=True)
         answer = await self.completer.answer(query)
-        found = items.list_items(query, answer, self.documents.encoding)
-        return types.CompletionList(is_incomplete=True, items=found)
+        return types.CompletionList(is_incomplete=True, items=items.list_items(query, answer))
 
     def move_cursor(self, uri: str, position: types.Position) -> None:
         """Handle a moved cursor: stop a generation that does not fit it, and prepare the engine's cache there."""
@@ -156,7 +155,7 @@ class Session:
         if document is None:
             return
         self.quiet.update(document)
-        place = document.place(position, self.documents.encoding)
+        place = document.place(position)
         if self.completer.cursor_moved(document, place):
             self.preparer.paused_at(document, place)
         else:
@@ -173,8 +172,7 @@ class Session:
         settings, _ = self._settings.of(query.uri)
         if document is None or not is_wanted(query, document, settings.next_edit, self.policy):
             return {"edits": []}
-        path, encoding = self._builder.path_of(document), self.documents.encoding
-        edits = await self.next_editor.edits(document, path, encoding, invoked=query.invoked)
+        edits = await self.next_editor.edits(document, self._builder.path_of(document), invoked=query.invoked)
         return {"edits": [edit.message() for edit in edits]}
 
     def switch(self, wanted: Switch) -> str:
@@ -193,7 +191,7 @@ class Session:
             self.recorder.refused("", EmptyReason.NOT_OPEN)
             return None
         self.quiet.update(document)
-        place = document.place(position, self.documents.encoding)
+        place = document.place(position)
         self.preparer.paused_at(document, place)
         asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._update_busy)
         settings, arm = self._settings.of(uri)
@@ -201,7 +199,7 @@ class Session:
             document=document,
             version=document.version,
             place=place,
-            position=document.position(place, self.documents.encoding),
+            position=document.position(place),
             situation=situation_at(document, place),
             invoked=invoked,
             received=self.completer.clock(),
@@ -214,8 +212,7 @@ class Session:
             return
         self.recorder.streamed(query, answer)
         self.signals.offered(query, answer)
-        params = items.partial_params(query, answer, self.documents.encoding, done=done)
-        self._server.protocol.notify(PARTIAL_COMPLETION, params)
+        self._server.protocol.notify(PARTIAL_COMPLETION, items.partial_params(query, answer, done=done))
 
     def _update_busy(self) -> None:
         """Set the status to busy or ready. Leave the states of a starting or failed engine as they are."""
