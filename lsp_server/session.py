@@ -75,7 +75,7 @@ class Session:
             on_answer=self._note_answer,
             clock=clock,
         )
-        self.editor = SelectionEditor(
+        self.selection_editor = SelectionEditor(
             self.documents,
             self.policy,
             source=lambda: self.engine.source,
@@ -87,11 +87,11 @@ class Session:
         self.next_editor = NextEditor(self.engine.next_edits)
         self.preparer = Preparer(lambda: self.settings, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
-        self.signals = ClientEvents(self.policy, self.completer, self.recorder)
-        self.texts = DocumentChanges(
-            self.documents, self.policy, self.completer, self.recorder, self.signals, self.feed, self.preparer
+        self.client_events = ClientEvents(self.policy, self.completer, self.recorder)
+        self.document_changes = DocumentChanges(
+            self.documents, self.policy, self.completer, self.recorder, self.client_events, self.feed, self.preparer
         )
-        self.workspace = WorkspaceChanges(
+        self.workspace_changes = WorkspaceChanges(
             self._settings, self.folders, self.feed, self.quiet, self.engine, self.recorder
         )
 
@@ -114,7 +114,7 @@ class Session:
         """Handle `initialized`: register for notifications, request the settings, start the engine."""
         self.status.update()
         client_registration.register(self._server)
-        await self.workspace.start()
+        await self.workspace_changes.start()
 
     async def close(self) -> None:
         """Stop all work, and close the engine client and the telemetry."""
@@ -125,7 +125,7 @@ class Session:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
         await self.feed.close()
-        await self.workspace.close()
+        await self.workspace_changes.close()
 
     # --- completion -------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class Session:
 
     def accepted(self, item: ItemName) -> None:
         """Handle the acceptance of a whole suggestion, and prepare the engine's cache for the request after it."""
-        self.signals.accepted(item)
+        self.client_events.accepted(item)
         self.preparer.repeat_soon()
 
     async def next_edits(self, query: EditQuery) -> dict[str, list[dict[str, Any]]]:
@@ -211,7 +211,7 @@ class Session:
         if not self.settings.streaming:
             return
         self.recorder.streamed(query, answer)
-        self.signals.offered(query, answer)
+        self.client_events.offered(query, answer)
         self._server.protocol.notify(PARTIAL_COMPLETION, items.partial_params(query, answer, done=done))
 
     def _update_busy(self) -> None:
@@ -225,7 +225,7 @@ class Session:
             self._update_busy()
         self.recorder.answered(query, answer)
         if answer.remainders:
-            self.signals.offered(query, answer)
+            self.client_events.offered(query, answer)
         if answer.reason is EmptyReason.NOT_READY:
             self.engine.wake()
         elif answer.reason is not None and answer.reason.lasting:
