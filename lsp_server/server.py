@@ -50,18 +50,18 @@ _NOTIFICATIONS: dict[str, Callable[[Session, Any], object]] = {
     messages.DID_REJECT: lambda session, params: session.client_events.rejected(messages.read_rejected(params)),
     messages.DID_MOVE_CURSOR: lambda session, params: session.move_cursor(*messages.read_cursor(params)),
     messages.DIAGNOSTICS: lambda session, params: session.documents.report(*messages.read_diagnostics(params)),
-    messages.DID_SHOW_EDIT: lambda _session, _params: None,  # that a client shows an edit changes nothing
+    messages.DID_SHOW_NEXT_EDIT: lambda _session, _params: None,  # that a client shows an edit changes nothing
 }
 _COMMANDS: dict[str, Callable[[Session, Sequence[Any]], str | None]] = {
     messages.ACCEPTED_COMMAND: lambda session, arguments: session.accepted(messages.read_item_name(arguments)),
     messages.SNOOZE_COMMAND: lambda session, arguments: session.quiet.snooze(messages.read_minutes(arguments)),
     messages.RESUME_COMMAND: lambda session, _arguments: session.quiet.resume(),
     messages.SWITCH_COMMAND: lambda session, arguments: session.switch(messages.read_switch(arguments)),
-    messages.ACCEPTED_EDIT_COMMAND: lambda session, arguments: session.next_editor.accept(
-        messages.read_edit_id(arguments)
+    messages.ACCEPTED_NEXT_EDIT_COMMAND: lambda session, arguments: session.next_editor.accept(
+        messages.read_next_edit_id(arguments)
     ),
-    messages.REFUSED_EDIT_COMMAND: lambda session, arguments: session.next_editor.refuse(
-        messages.read_edit_id(arguments)
+    messages.REFUSED_NEXT_EDIT_COMMAND: lambda session, arguments: session.next_editor.refuse(
+        messages.read_next_edit_id(arguments)
     ),
 }
 
@@ -227,11 +227,11 @@ def _register_completion(server: DraftlineServer) -> None:
 
     async def next_edits(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
         with _refusing():
-            query = messages.read_edit_query(params)
+            query = messages.read_next_edit_query(params)
         return await server.session.next_edits(query)
 
     server.feature(messages.NEXT_EDIT)(next_edits)
-    server.feature(messages.INLINE_EDIT)(next_edits)
+    server.feature(messages.COPILOT_NEXT_EDIT)(next_edits)
 
 
 def _register_list_completion(server: DraftlineServer) -> None:

@@ -24,7 +24,7 @@ from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import LASTING_SENTENCES, EmptyReason
 from lsp_server.engine.consent import Consent, answers_path
 from lsp_server.engine.link import EngineLink
-from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditQuery, ItemName, Switch
+from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, NextEditQuery, Switch
 from lsp_server.sending import Sending
 from lsp_server.settings.switched_off import SwitchedOff, off_path
 from lsp_server.settings.table import Settings
@@ -166,7 +166,7 @@ class Session:
         self.client_events.accepted(item)
         self.preparer.repeat_soon()
 
-    async def next_edits(self, query: EditQuery) -> dict[str, list[dict[str, Any]]]:
+    async def next_edits(self, query: NextEditQuery) -> dict[str, list[dict[str, Any]]]:
         """Answer `draftline/nextEdit` and `textDocument/copilotInlineEdit`: the edits, the first one first."""
         document = self.documents.get(query.uri)
         settings, _ = self._settings.of(query.uri)

@@ -15,7 +15,7 @@ from lsprotocol import types
 from completion.edits import NextEdit, NextEditRequest, NextEdits
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Place
-from lsp_server.messages import ACCEPTED_EDIT_COMMAND, EditQuery
+from lsp_server.messages import ACCEPTED_NEXT_EDIT_COMMAND, NextEditQuery
 from lsp_server.settings.table import NextEditMode
 from lsp_server.suggesting.request_policy import RequestPolicy
 
@@ -62,7 +62,7 @@ class OfferedEdit:
             "range": {"start": start, "end": end},
             "text": self.new,
             "oldText": self.old,
-            "command": {"title": "Accept", "command": ACCEPTED_EDIT_COMMAND, "arguments": [self.id]},
+            "command": {"title": "Accept", "command": ACCEPTED_NEXT_EDIT_COMMAND, "arguments": [self.id]},
         }
 
 
@@ -137,7 +137,7 @@ class NextEditor:
         return refusal is not None and not (invoked and refusal is _Refusal.UNDONE)
 
 
-def is_wanted(query: EditQuery, document: Document, mode: NextEditMode, policy: RequestPolicy) -> bool:
+def is_wanted(query: NextEditQuery, document: Document, mode: NextEditMode, policy: RequestPolicy) -> bool:
     """Return whether a request for next edits is answered: it names the document as it is, and the user wants it."""
     modes = (NextEditMode.AUTO, NextEditMode.MANUAL) if query.invoked else (NextEditMode.AUTO,)
     is_silent = policy.quiet.silence() is not None and not query.invoked
