@@ -8,6 +8,7 @@ from lsprotocol import types
 
 from lsp_server.documents.position_encoding import units_from_column
 from lsp_server.documents.text_lines import split_lines
+from lsp_server.gate.features import is_word_character
 from lsp_server.messages import ACCEPTED_COMMAND
 from lsp_server.suggesting.narrowing import Remainder
 from lsp_server.suggesting.query import Answer, Query
@@ -75,7 +76,7 @@ def _word_before(query: Query) -> str:
     """Return the part of a word before the cursor. Clients filter a list by it, and the item replaces it."""
     line = split_lines(query.situation.prefix[-200:])[-1]
     count = 0
-    while count < len(line) and (line[-1 - count].isalnum() or line[-1 - count] == "_"):
+    while count < len(line) and is_word_character(line[-1 - count]):
         count += 1
     return line[len(line) - count :]
 
