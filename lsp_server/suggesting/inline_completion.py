@@ -274,8 +274,8 @@ class InlineCompleter:
         ):
             offered = self._visibility.offered(query, generation, texts)
             partial = query, offered, generation.is_settled
-            if offered and partial != generation.told:
-                generation.told = partial
+            if offered and partial != generation.streamed:
+                generation.streamed = partial
                 generation.is_visible = generation.is_streamed
                 self._on_partial(query, Answer(generation, offered), generation.is_settled)
 
