@@ -22,11 +22,12 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_
 from lsp_server.editing.next_edits import NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import LASTING_SENTENCES, EmptyReason
-from lsp_server.engine.consent import Consent, answers_path
+from lsp_server.engine.consent import CONSENT_FILE, Consent
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, NextEditQuery, Switch
 from lsp_server.sending import Sending
-from lsp_server.settings.switched_off import SwitchedOff, off_path
+from lsp_server.settings.shared_file import state_file
+from lsp_server.settings.switched_off import OFF_FILE, SwitchedOff
 from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggesting import items
@@ -56,13 +57,14 @@ class Session:
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         ask = partial(client_registration.ask_to_choose, server)
-        self.consent = Consent(answers_path(), lambda: self.settings, ask, self._consent_given)
+        self.consent = Consent(state_file(CONSENT_FILE), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
             self.folders, self.documents, self.engine.send, lambda: self.settings, may_send=self.sending.may_feed
         )
         self._background: set[asyncio.Task[None]] = set()
-        self.quiet = QuietControls(self.status, lambda: self.settings, self.folders, SwitchedOff(off_path()), clock)
+        switched_off = SwitchedOff(state_file(OFF_FILE))
+        self.quiet = QuietControls(self.status, lambda: self.settings, self.folders, switched_off, clock)
         self.policy = RequestPolicy(lambda: self.settings, self.quiet, self._refusal_of_file, clock)
         self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_share)
         self.completer = InlineCompleter(
