@@ -8,8 +8,6 @@ local namespace = vim.api.nvim_create_namespace("draftline.ghost")
 function M.define_highlights()
   local ghost = vim.fn.hlexists("ComplHint") == 1 and "ComplHint" or "Comment"
   vim.api.nvim_set_hl(0, "DraftlineGhost", { link = ghost, default = true })
-  vim.api.nvim_set_hl(0, "DraftlineEditOld", { strikethrough = true, default = true })
-  vim.api.nvim_set_hl(0, "DraftlineEditNew", { link = "Comment", default = true })
   vim.api.nvim_set_hl(0, "DraftlineGhostCount", { link = "Comment", default = true })
 end
 

@@ -262,9 +262,16 @@ local function tell_diagnostics()
   end
 end
 
+-- Links only: `:colorscheme` clears other attributes.
+local function define_highlights()
+  vim.api.nvim_set_hl(0, "DraftlineEditOld", { link = "@markup.strikethrough", default = true })
+  vim.api.nvim_set_hl(0, "DraftlineEditNew", { link = "Comment", default = true })
+end
+
 --- Watch a buffer and propose edits in it.
 ---@param bufnr integer
 function M.attach(bufnr)
+  define_highlights()
   local group = vim.api.nvim_create_augroup("draftline.next_edit." .. bufnr, {})
   local function on(events, callback)
     vim.api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })

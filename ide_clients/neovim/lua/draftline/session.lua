@@ -271,6 +271,7 @@ end
 --- Watch a buffer and request suggestions in it.
 ---@param bufnr integer
 function M.attach(bufnr)
+  ghost.define_highlights()
   local group = vim.api.nvim_create_augroup(group_of(bufnr), {})
   local function on(events, callback)
     vim.api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })
