@@ -7,7 +7,6 @@ local server = require("draftline.server")
 
 local M = {}
 
-local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 local METHOD = "draftline/nextEdit"
 local PAUSE_MS = 100 -- after a change in normal mode, which may be one of several, and after a diagnostic
 local MAX_DIAGNOSTICS, MAX_MESSAGE = 64, 300 -- what the server reads of them
@@ -145,7 +144,7 @@ local function tell(edit, command)
   local client = server.client(edit.bufnr)
   if client then
     client:exec_cmd(command, { bufnr = edit.bufnr })
-    M.request(AUTOMATIC)
+    M.request(server.AUTOMATIC)
   end
 end
 
@@ -204,7 +203,7 @@ function M.request(kind)
   if not client or not config.is_enabled then
     return
   end
-  local params = { textDocument = { uri = vim.uri_from_bufnr(bufnr) }, context = { triggerKind = kind or INVOKED } }
+  local params = { textDocument = { uri = vim.uri_from_bufnr(bufnr) }, context = { triggerKind = kind or server.INVOKED } }
   local this = { bufnr = bufnr, tick = vim.api.nvim_buf_get_changedtick(bufnr) }
   pending = this
   local _, request = client:request(METHOD, params, function(_, result)
@@ -232,7 +231,7 @@ local function on_change()
     0,
     vim.schedule_wrap(function()
       if vim.api.nvim_get_mode().mode == "n" then
-        M.request(AUTOMATIC)
+        M.request(server.AUTOMATIC)
       end
     end)
   )
@@ -258,7 +257,7 @@ local function tell_diagnostics()
   told[bufnr] = params
   client:notify("draftline/diagnostics", params)
   if #found > 0 and not shown and vim.api.nvim_get_mode().mode == "n" then
-    M.request(AUTOMATIC)
+    M.request(server.AUTOMATIC)
   end
 end
 
