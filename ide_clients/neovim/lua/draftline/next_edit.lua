@@ -2,6 +2,7 @@
 -- to it, the next one applies it, Escape refuses it for good. In insert mode the suggestion at the cursor goes first.
 
 local config = require("draftline.config")
+local ghost = require("draftline.ghost")
 local keys = require("draftline.keys")
 local server = require("draftline.server")
 
@@ -83,9 +84,8 @@ end
 local function draw_lines(edit)
   local last = last_row(edit)
   mark(edit, edit.first, 0, { end_row = last, end_col = #edit.old[#edit.old], hl_group = "DraftlineEditOld" })
-  local tab = (" "):rep(vim.bo[edit.bufnr].tabstop)
   local below = vim.tbl_map(function(line)
-    return { { line:gsub("\t", tab) .. " ", "DraftlineEditNew" } }
+    return { { ghost.expand_tabs(line, edit.bufnr) .. " ", "DraftlineEditNew" } }
   end, edit.new)
   if not vim.deep_equal(edit.new, { "" }) then
     mark(edit, last, 0, { virt_lines = below })
