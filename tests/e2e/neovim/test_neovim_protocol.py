@@ -180,7 +180,7 @@ def test_a_reply_for_text_that_changed_is_not_shown(serve):
     assert set(neovim.ghosts) == {"", "ew", "w"}
 
 
-def test_defect_14_streamed_text_for_an_older_version_of_the_document_is_not_drawn(serve):
+def test_streamed_text_for_an_older_version_of_the_document_is_not_drawn(serve):
     neovim = serve({"x = ": [{"text": "new"}]}, held=["x = "], text="\nprint(x)\n")
     neovim.type("ix = ")
     neovim.wait_for_lua("waiting['x = ']", "the request")

@@ -213,11 +213,11 @@ def characters_read(monkeypatch, lines, line):
     [("some line of code here\n" * 50_000, 25_000), ("x" * 1_000_000, 0), ("é漢😀, " * 200_000, 0)],
     ids=["many lines", "one line", "one line beyond ASCII"],
 )
-def test_defect_2_a_keystroke_in_a_big_file_reads_only_the_text_near_it(monkeypatch, text, line):
+def test_a_keystroke_in_a_big_file_reads_only_the_text_near_it(monkeypatch, text, line):
     assert characters_read(monkeypatch, TextLines(text), line) < 10_000
 
 
-def test_defect_2_a_long_last_line_without_a_line_end_is_split_in_linear_time():
+def test_a_long_last_line_without_a_line_end_is_split_in_linear_time():
     """A pattern that backtracks takes hours here."""
     assert text_lines.split_lines("x" * 2_000_000) == ["x" * 2_000_000]
     assert TextLines("a\n" + "y" * 2_000_000).end == Place(1, 2_000_000)
