@@ -35,6 +35,7 @@ from completion.request import Closing
 logger = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 5.0
+"""Maximum time for the model's thread to end, in seconds, while the host stops."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 _MAX_BATCH_FILES = 40
 _BATCH_BYTES = 1_000_000  # a batch is full once its texts reach this size
 _PAUSE_S = 1.0
+"""Time from a change until it is sent, in seconds; what changes meanwhile is sent with it."""
 _CHECK_S = 30.0
 """Minimum time from one check for files that changed on disk to the next, in seconds."""
 _MAX_SILENCES = 5
