@@ -12,7 +12,7 @@ from pygls.lsp.server import LanguageServer
 
 SECTION = "draftline"
 _ANSWER_S = 5.0
-_WATCHED = ("**/*",)
+"""Maximum time for the client to answer with its settings, in seconds."""
 
 
 def register(server: LanguageServer) -> None:
@@ -23,7 +23,7 @@ def register(server: LanguageServer) -> None:
         options: Any = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
         wanted.append(types.Registration("settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
     if workspace and _is_dynamic(workspace.did_change_watched_files):
-        options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher(glob) for glob in _WATCHED])
+        options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher("**/*")])
         wanted.append(types.Registration("files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options))
     if wanted:
         server.client_register_capability(types.RegistrationParams(wanted))

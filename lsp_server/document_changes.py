@@ -27,7 +27,7 @@ class DocumentChanges:
         policy: Notes what was deleted.
         completer: Cancels what no longer fits.
         recorder: Follows the fate of accepted suggestions.
-        signals: What the client may still report of suggestions.
+        client_events: What the client may still report of suggestions.
         feed: Sends open documents to the engine.
         preparer: Prepares the engine's cache for the place of the change.
     """
@@ -36,7 +36,7 @@ class DocumentChanges:
     policy: RequestPolicy
     completer: InlineCompleter
     recorder: SuggestionRecorder
-    signals: ClientEvents
+    client_events: ClientEvents
     feed: WorkspaceFeed
     preparer: Preparer
 
@@ -80,7 +80,7 @@ class DocumentChanges:
         self.policy.note_edits(document.uri, edits)
         self.completer.document_changed(document, edits)
         self.recorder.text_changed(document, edits)
-        self.signals.text_changed(document, edits)
+        self.client_events.text_changed(document, edits)
         self.feed.changed(document)
         if edits:
             last = last_insertion(edits)
@@ -89,7 +89,7 @@ class DocumentChanges:
     def _closed(self, document: Document) -> None:
         self.completer.clear(document.uri)
         self.policy.forget(document.uri)
-        self.signals.forget(document)
+        self.client_events.forget(document)
         self.recorder.document_closed(document)
         self.preparer.forget(document)
         self.feed.closed(document)

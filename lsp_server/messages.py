@@ -18,9 +18,9 @@ STATUS = "draftline/status"
 EDIT = "draftline/edit"
 PARTIAL_EDIT = "draftline/partialEdit"
 NEXT_EDIT = "draftline/nextEdit"
-INLINE_EDIT = "textDocument/copilotInlineEdit"
+COPILOT_NEXT_EDIT = "textDocument/copilotInlineEdit"
 DIAGNOSTICS = "draftline/diagnostics"
-DID_SHOW_EDIT = "textDocument/didShowInlineEdit"
+DID_SHOW_NEXT_EDIT = "textDocument/didShowInlineEdit"
 DID_SHOW = "textDocument/didShowCompletion"
 DID_ACCEPT_PARTLY = "textDocument/didPartiallyAcceptCompletion"
 DID_MOVE_CURSOR = "draftline/didMoveCursor"
@@ -29,8 +29,8 @@ ACCEPTED_COMMAND = "draftline.accepted"
 SNOOZE_COMMAND = "draftline.snooze"
 RESUME_COMMAND = "draftline.resume"
 SWITCH_COMMAND = "draftline.switch"
-ACCEPTED_EDIT_COMMAND = "draftline.nextEditAccepted"
-REFUSED_EDIT_COMMAND = "draftline.nextEditRefused"
+ACCEPTED_NEXT_EDIT_COMMAND = "draftline.nextEditAccepted"
+REFUSED_NEXT_EDIT_COMMAND = "draftline.nextEditRefused"
 _MAX_SNOOZE_MINUTES = 60 * 24 * 365
 _SEVERE = (None, types.DiagnosticSeverity.Error.value, types.DiagnosticSeverity.Warning.value)
 _MAX_UINTEGER = 2**31 - 1  # LSP 3.17, uinteger
@@ -83,7 +83,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class EditQuery:
+class NextEditQuery:
     """A client wants the next edits of a document: of its `version`, None for the one that the server has."""
 
     uri: str
@@ -191,7 +191,7 @@ def read_edit(params: object) -> EditMessage:
     return EditMessage(str(id_), str(uri), version, start, end, instruction)
 
 
-def read_edit_query(params: object) -> EditQuery:
+def read_next_edit_query(params: object) -> NextEditQuery:
     """Read the params of `draftline/nextEdit` and `textDocument/copilotInlineEdit`.
 
     Raises:
@@ -203,7 +203,7 @@ def read_edit_query(params: object) -> EditQuery:
         raise InvalidMessageError(f"{NEXT_EDIT}: textDocument must have a uri, and a version that is an integer.")
     context = params.get("context") if isinstance(params, Mapping) else None
     kind = context.get("triggerKind") if isinstance(context, Mapping) else None
-    return EditQuery(uri, version, kind == types.InlineCompletionTriggerKind.Invoked.value)
+    return NextEditQuery(uri, version, kind == types.InlineCompletionTriggerKind.Invoked.value)
 
 
 def read_diagnostics(params: object) -> tuple[str, int, tuple[Diagnostic, ...]]:
@@ -228,14 +228,16 @@ def _diagnostic(found: Mapping[str, object]) -> Diagnostic:
     return Diagnostic(start.line, text)
 
 
-def read_edit_id(arguments: Sequence[object]) -> str:
+def read_next_edit_id(arguments: Sequence[object]) -> str:
     """Read the arguments of the commands of a next edit.
 
     Raises:
         InvalidMessageError: The argument is not the edit's id.
     """
     if not arguments or not isinstance(arguments[0], str):
-        raise InvalidMessageError(f"{ACCEPTED_EDIT_COMMAND} and {REFUSED_EDIT_COMMAND} take the id of a next edit.")
+        raise InvalidMessageError(
+            f"{ACCEPTED_NEXT_EDIT_COMMAND} and {REFUSED_NEXT_EDIT_COMMAND} take the id of a next edit."
+        )
     return arguments[0]
 
 

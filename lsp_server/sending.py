@@ -45,10 +45,9 @@ class Sending:
         snippets of the files that it gets. So it gets none that may not be sent where prompts of others may. The user
         is asked about files of no workspace at a request in one of them, not when one is open.
         """
-        folder = self._folders.folder_of(file.path)
-        if self.has_host:
+        folder, settings = self._folders.folder_of(file.path), self._settings()
+        if remote_address(settings).is_host:
             return self._allows(folder, file.path, asks=folder is not None)
-        settings = self._settings()
         if not settings.engine_url:
             return True
         rules = settings.engine_send
@@ -62,11 +61,6 @@ class Sending:
         remote = remote_address(self._settings())
         needs_server = bool(remote.url) and not remote.is_second
         return EmptyReason.NOT_SENT if needs_server and not self.may_send(uri) else None
-
-    @property
-    def has_host(self) -> bool:
-        """Whether the engine runs on another machine."""
-        return remote_address(self._settings()).is_host
 
     def _allows(self, folder: Folder | None, path: Path | None, *, asks: bool = True) -> bool:
         uri, name = (folder.uri, folder.path.name) if folder is not None else ("", "")

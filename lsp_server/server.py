@@ -36,34 +36,32 @@ _PYGLS_DOCUMENT_HANDLERS = (
 _NOTEBOOKS = types.NotebookDocumentSyncOptions(
     notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
 )
-
-
 _NOTIFICATIONS: dict[str, Callable[[Session, Any], object]] = {
-    types.TEXT_DOCUMENT_DID_OPEN: lambda session, params: session.texts.open(params),
-    types.TEXT_DOCUMENT_DID_CHANGE: lambda session, params: session.texts.change(params),
-    types.TEXT_DOCUMENT_DID_CLOSE: lambda session, params: session.texts.close(params.text_document.uri),
+    types.TEXT_DOCUMENT_DID_OPEN: lambda session, params: session.document_changes.open(params),
+    types.TEXT_DOCUMENT_DID_CHANGE: lambda session, params: session.document_changes.change(params),
+    types.TEXT_DOCUMENT_DID_CLOSE: lambda session, params: session.document_changes.close(params.text_document.uri),
     types.NOTEBOOK_DOCUMENT_DID_OPEN: lambda session, params: session.documents.open_notebook(params),
-    types.NOTEBOOK_DOCUMENT_DID_CHANGE: lambda session, params: session.texts.change_notebook(params),
-    types.NOTEBOOK_DOCUMENT_DID_CLOSE: lambda session, params: session.texts.close_notebook(params),
-    messages.DID_SHOW: lambda session, params: session.signals.shown(messages.read_shown(params)),
-    messages.DID_ACCEPT_PARTLY: lambda session, params: session.signals.partly_accepted(
+    types.NOTEBOOK_DOCUMENT_DID_CHANGE: lambda session, params: session.document_changes.change_notebook(params),
+    types.NOTEBOOK_DOCUMENT_DID_CLOSE: lambda session, params: session.document_changes.close_notebook(params),
+    messages.DID_SHOW: lambda session, params: session.client_events.shown(messages.read_shown(params)),
+    messages.DID_ACCEPT_PARTLY: lambda session, params: session.client_events.partly_accepted(
         messages.read_part_accepted(params)
     ),
-    messages.DID_REJECT: lambda session, params: session.signals.rejected(messages.read_rejected(params)),
+    messages.DID_REJECT: lambda session, params: session.client_events.rejected(messages.read_rejected(params)),
     messages.DID_MOVE_CURSOR: lambda session, params: session.move_cursor(*messages.read_cursor(params)),
     messages.DIAGNOSTICS: lambda session, params: session.documents.report(*messages.read_diagnostics(params)),
-    messages.DID_SHOW_EDIT: lambda _session, _params: None,  # that a client shows an edit changes nothing
+    messages.DID_SHOW_NEXT_EDIT: lambda _session, _params: None,  # that a client shows an edit changes nothing
 }
 _COMMANDS: dict[str, Callable[[Session, Sequence[Any]], str | None]] = {
     messages.ACCEPTED_COMMAND: lambda session, arguments: session.accepted(messages.read_item_name(arguments)),
     messages.SNOOZE_COMMAND: lambda session, arguments: session.quiet.snooze(messages.read_minutes(arguments)),
     messages.RESUME_COMMAND: lambda session, _arguments: session.quiet.resume(),
     messages.SWITCH_COMMAND: lambda session, arguments: session.switch(messages.read_switch(arguments)),
-    messages.ACCEPTED_EDIT_COMMAND: lambda session, arguments: session.next_editor.accept(
-        messages.read_edit_id(arguments)
+    messages.ACCEPTED_NEXT_EDIT_COMMAND: lambda session, arguments: session.next_editor.accept(
+        messages.read_next_edit_id(arguments)
     ),
-    messages.REFUSED_EDIT_COMMAND: lambda session, arguments: session.next_editor.refuse(
-        messages.read_edit_id(arguments)
+    messages.REFUSED_NEXT_EDIT_COMMAND: lambda session, arguments: session.next_editor.refuse(
+        messages.read_next_edit_id(arguments)
     ),
 }
 
@@ -178,19 +176,19 @@ def _register_life(server: DraftlineServer) -> None:
 
     @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
     async def did_change_configuration(params: types.DidChangeConfigurationParams) -> None:
-        await server.session.workspace.change_configuration(params)
+        await server.session.workspace_changes.change_configuration(params)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
     async def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
-        await server.session.workspace.change_folders(params)
+        await server.session.workspace_changes.change_folders(params)
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def did_change_files(params: types.DidChangeWatchedFilesParams) -> None:
-        await server.session.workspace.change_files(params)
+        await server.session.workspace_changes.change_files(params)
 
     @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
     async def did_save(params: types.DidSaveTextDocumentParams) -> None:
-        await server.session.workspace.saved(params)
+        await server.session.workspace_changes.saved(params)
 
 
 def _register_tables(server: DraftlineServer) -> None:
@@ -225,15 +223,15 @@ def _register_completion(server: DraftlineServer) -> None:
     async def edit(params: Any) -> dict[str, str]:  # noqa: ANN401 - untyped JSON
         with _refusing():
             wanted = messages.read_edit(params)
-        return asdict(await server.session.editor.edit(wanted))
+        return asdict(await server.session.selection_editor.edit(wanted))
 
     async def next_edits(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
         with _refusing():
-            query = messages.read_edit_query(params)
+            query = messages.read_next_edit_query(params)
         return await server.session.next_edits(query)
 
     server.feature(messages.NEXT_EDIT)(next_edits)
-    server.feature(messages.INLINE_EDIT)(next_edits)
+    server.feature(messages.COPILOT_NEXT_EDIT)(next_edits)
 
 
 def _register_list_completion(server: DraftlineServer) -> None:

@@ -22,11 +22,12 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_
 from lsp_server.editing.next_edits import NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import LASTING_SENTENCES, EmptyReason
-from lsp_server.engine.consent import Consent, answers_path
+from lsp_server.engine.consent import CONSENT_FILE, Consent
 from lsp_server.engine.link import EngineLink
-from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditQuery, ItemName, Switch
+from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, NextEditQuery, Switch
 from lsp_server.sending import Sending
-from lsp_server.settings.switched_off import SwitchedOff, off_path
+from lsp_server.settings.shared_file import state_file
+from lsp_server.settings.switched_off import OFF_FILE, SwitchedOff
 from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggesting import items
@@ -56,13 +57,14 @@ class Session:
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         ask = partial(client_registration.ask_to_choose, server)
-        self.consent = Consent(answers_path(), lambda: self.settings, ask, self._consent_given)
+        self.consent = Consent(state_file(CONSENT_FILE), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
             self.folders, self.documents, self.engine.send, lambda: self.settings, may_send=self.sending.may_feed
         )
         self._background: set[asyncio.Task[None]] = set()
-        self.quiet = QuietControls(self.status, lambda: self.settings, self.folders, SwitchedOff(off_path()), clock)
+        switched_off = SwitchedOff(state_file(OFF_FILE))
+        self.quiet = QuietControls(self.status, lambda: self.settings, self.folders, switched_off, clock)
         self.policy = RequestPolicy(lambda: self.settings, self.quiet, self._refusal_of_file, clock)
         self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_share)
         self.completer = InlineCompleter(
@@ -75,7 +77,7 @@ class Session:
             on_answer=self._note_answer,
             clock=clock,
         )
-        self.editor = SelectionEditor(
+        self.selection_editor = SelectionEditor(
             self.documents,
             self.policy,
             source=lambda: self.engine.source,
@@ -87,11 +89,11 @@ class Session:
         self.next_editor = NextEditor(self.engine.next_edits)
         self.preparer = Preparer(lambda: self.settings, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
-        self.signals = ClientEvents(self.policy, self.completer, self.recorder)
-        self.texts = DocumentChanges(
-            self.documents, self.policy, self.completer, self.recorder, self.signals, self.feed, self.preparer
+        self.client_events = ClientEvents(self.policy, self.completer, self.recorder)
+        self.document_changes = DocumentChanges(
+            self.documents, self.policy, self.completer, self.recorder, self.client_events, self.feed, self.preparer
         )
-        self.workspace = WorkspaceChanges(
+        self.workspace_changes = WorkspaceChanges(
             self._settings, self.folders, self.feed, self.quiet, self.engine, self.recorder
         )
 
@@ -114,7 +116,7 @@ class Session:
         """Handle `initialized`: register for notifications, request the settings, start the engine."""
         self.status.update()
         client_registration.register(self._server)
-        await self.workspace.start()
+        await self.workspace_changes.start()
 
     async def close(self) -> None:
         """Stop all work, and close the engine client and the telemetry."""
@@ -125,7 +127,7 @@ class Session:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
         await self.feed.close()
-        await self.workspace.close()
+        await self.workspace_changes.close()
 
     # --- completion -------------------------------------------------------------------------------------------------
 
@@ -136,7 +138,7 @@ class Session:
         if query is None:
             return types.InlineCompletionList(items=[])
         answer = await self.completer.answer(query)
-        return types.InlineCompletionList(items=items.inline_items(query, answer, self.documents.encoding))
+        return types.InlineCompletionList(items=items.inline_items(query, answer))
 
     async def list_completion(self, params: types.CompletionParams) -> types.CompletionList:
         """Answer `textDocument/completion` for a client without inline completion."""
@@ -147,8 +149,7 @@ class Session:
             return types.CompletionList(is_incomplete=True, items=[])
         query = replace(query, single=True)
         answer = await self.completer.answer(query)
-        found = items.list_items(query, answer, self.documents.encoding)
-        return types.CompletionList(is_incomplete=True, items=found)
+        return types.CompletionList(is_incomplete=True, items=items.list_items(query, answer))
 
     def move_cursor(self, uri: str, position: types.Position) -> None:
         """Handle a moved cursor: stop a generation that does not fit it, and prepare the engine's cache there."""
@@ -156,7 +157,7 @@ class Session:
         if document is None:
             return
         self.quiet.update(document)
-        place = document.place(position, self.documents.encoding)
+        place = document.place(position)
         if self.completer.cursor_moved(document, place):
             self.preparer.paused_at(document, place)
         else:
@@ -164,17 +165,16 @@ class Session:
 
     def accepted(self, item: ItemName) -> None:
         """Handle the acceptance of a whole suggestion, and prepare the engine's cache for the request after it."""
-        self.signals.accepted(item)
+        self.client_events.accepted(item)
         self.preparer.repeat_soon()
 
-    async def next_edits(self, query: EditQuery) -> dict[str, list[dict[str, Any]]]:
+    async def next_edits(self, query: NextEditQuery) -> dict[str, list[dict[str, Any]]]:
         """Answer `draftline/nextEdit` and `textDocument/copilotInlineEdit`: the edits, the first one first."""
         document = self.documents.get(query.uri)
         settings, _ = self._settings.of(query.uri)
         if document is None or not is_wanted(query, document, settings.next_edit, self.policy):
             return {"edits": []}
-        path, encoding = self._builder.path_of(document), self.documents.encoding
-        edits = await self.next_editor.edits(document, path, encoding, invoked=query.invoked)
+        edits = await self.next_editor.edits(document, self._builder.path_of(document), invoked=query.invoked)
         return {"edits": [edit.message() for edit in edits]}
 
     def switch(self, wanted: Switch) -> str:
@@ -193,7 +193,7 @@ class Session:
             self.recorder.refused("", EmptyReason.NOT_OPEN)
             return None
         self.quiet.update(document)
-        place = document.place(position, self.documents.encoding)
+        place = document.place(position)
         self.preparer.paused_at(document, place)
         asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._update_busy)
         settings, arm = self._settings.of(uri)
@@ -201,7 +201,7 @@ class Session:
             document=document,
             version=document.version,
             place=place,
-            position=document.position(place, self.documents.encoding),
+            position=document.position(place),
             situation=situation_at(document, place),
             invoked=invoked,
             received=self.completer.clock(),
@@ -213,9 +213,8 @@ class Session:
         if not self.settings.streaming:
             return
         self.recorder.streamed(query, answer)
-        self.signals.offered(query, answer)
-        params = items.partial_params(query, answer, self.documents.encoding, done=done)
-        self._server.protocol.notify(PARTIAL_COMPLETION, params)
+        self.client_events.offered(query, answer)
+        self._server.protocol.notify(PARTIAL_COMPLETION, items.partial_params(query, answer, done=done))
 
     def _update_busy(self) -> None:
         """Set the status to busy or ready. Leave the states of a starting or failed engine as they are."""
@@ -228,7 +227,7 @@ class Session:
             self._update_busy()
         self.recorder.answered(query, answer)
         if answer.remainders:
-            self.signals.offered(query, answer)
+            self.client_events.offered(query, answer)
         if answer.reason is EmptyReason.NOT_READY:
             self.engine.wake()
         elif answer.reason is not None and answer.reason.lasting:

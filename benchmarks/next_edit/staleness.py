@@ -24,7 +24,6 @@ from completion.edits import NextEdit, NextEditRequest, NextEdits
 from completion.next_edit.candidates import candidates
 from completion.next_edit.finder import without_overlaps
 from lsp_server.documents.documents import Document, DocumentStore
-from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.editing.next_edits import NextEditor
 
 FILE = "open_release_replay.jsonl.gz"
@@ -71,7 +70,7 @@ class Editor:
             told.append(types.TextDocumentContentChangePartial(span, text))
             self.text = self.text[:start] + text + self.text[end:]
         self.version += 1
-        self.document.apply(told, self.version, PositionEncoding.UTF16)
+        self.document.apply(told, self.version)
 
     def offset(self, position: Mapping[str, int]) -> int:
         """Return the offset of an LSP position in this client's text."""
@@ -130,7 +129,7 @@ async def replay(record: Mapping[str, Any], seed: int, edits: int) -> Counter[st
     while editor.edits < edits:
         for _ in range(random_.randint(1, 4)):
             editor.edit()
-        offers = await next_editor.edits(editor.document, record["path"], PositionEncoding.UTF16)
+        offers = await next_editor.edits(editor.document, record["path"])
         if offers and random_.random() < 0.3:
             editor.edit()
         messages = [

@@ -15,7 +15,6 @@ from lsprotocol import types
 
 from completion.request import Mode, Suggestion, WorkspaceFile
 from lsp_server.documents.documents import Document
-from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Place, TextLines
 
 HUMANEVAL_SETS = {"SingleLine": "single_line", "MultiLine": "multi_line", "RandomSpan": "random_span"}
@@ -145,8 +144,8 @@ def _replay(record: dict[str, Any]) -> Iterator[Task]:
 def apply_edit(document: Document, offset: int, removed: str, inserted: str) -> Place:
     """Replace text at an offset by a message of an editor, and return the position after the new text."""
     positions = (document.lines.advance(Place(0, 0), at) for at in (offset, offset + len(removed)))
-    change = types.Range(*(document.position(place, PositionEncoding.UTF32) for place in positions))
-    document.apply([types.TextDocumentContentChangePartial(change, inserted)], 0, PositionEncoding.UTF32)
+    change = types.Range(*(document.position(place) for place in positions))
+    document.apply([types.TextDocumentContentChangePartial(change, inserted)], 0)
     return document.lines.advance(Place(0, 0), offset + len(inserted))
 
 

@@ -133,7 +133,7 @@ def _load_engine(settings: HostSettings, parsing: ParserProcess, progress: Progr
         load_model,
         settings.model,
         backend=settings.backend,
-        threads=settings.threads,
+        threads=settings.threads or None,
         gpu_memory_share=settings.gpu_memory_share,
         mapped=mapped,
         progress=progress,

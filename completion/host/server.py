@@ -35,6 +35,7 @@ from completion.request import Closing
 logger = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 5.0
+"""Maximum time for the model's thread to end, in seconds, while the host stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class HostSettings:
     Attributes:
         model: "default", a local folder, a .gguf file or a hub id.
         backend: Implementation that runs the model; "auto" chooses one.
-        threads: Number of CPU threads for the model; None lets the implementation choose.
+        threads: Number of CPU threads for the model; 0 lets the implementation choose.
         gpu_memory_share: Share of a GPU's memory that the model may take; 0 for no GPU.
         session_share: Share of the memory that is free once the model is loaded that cached documents may take. At
             least they take what they take for one user.
@@ -59,7 +60,7 @@ class HostSettings:
 
     model: str = DEFAULT_MODEL_NAME
     backend: Backend = "auto"
-    threads: int | None = None
+    threads: int = 0
     gpu_memory_share: float = GPU_MEMORY_SHARE
     session_share: float = 0.0
     idle_s: float = 600.0

@@ -112,11 +112,14 @@ def candidates(
 
 
 def _merged(one: Candidate, other: Candidate) -> Candidate:
-    newest = one if one.edit >= other.edit else other
-    return Candidate(
-        one.line, one.old, one.new, one.kinds | other.kinds, newest.edit, newest.column, newest.taught_at,
-        max(one.occurrences, other.occurrences), max(one.pattern, other.pattern), max(one.votes, other.votes),
-    )  # fmt: skip
+    """Return one candidate for two of the same change."""
+    return replace(
+        one if one.edit >= other.edit else other,
+        kinds=one.kinds | other.kinds,
+        occurrences=max(one.occurrences, other.occurrences),
+        pattern=max(one.pattern, other.pattern),
+        votes=max(one.votes, other.votes),
+    )
 
 
 def _rules(edits: Sequence[LineEdit], first: int, check: Callable[[], None]) -> list[_Rule]:
@@ -176,9 +179,17 @@ def _rewritten(
         for number, new, columns in places:
             matched.setdefault(number, []).append(rule)
             yield Candidate(
-                number, (lines[number],), (new,), frozenset({rule.rewrite.kind.value}), rule.edit, columns[0],
-                rule.taught_at, occurrences, len(rule.rewrite.old), len(rule.votes),
-            )  # fmt: skip
+                number,
+                (lines[number],),
+                (new,),
+                frozenset({rule.rewrite.kind.value}),
+                rule.edit,
+                column=columns[0],
+                taught_at=rule.taught_at,
+                occurrences=occurrences,
+                pattern=len(rule.rewrite.old),
+                votes=len(rule.votes),
+            )
     for number, here in matched.items():
         if len(here) > 1:
             yield from _combined(number, lines[number], here)
@@ -223,9 +234,15 @@ def _combined(number: int, line: str, rules: Sequence[_Rule]) -> Iterator[Candid
     if len(used) > 1:
         newest = max(used, key=lambda rule: rule.edit)
         yield Candidate(
-            number, (line,), (new,), frozenset({"combined"}), newest.edit, 0, newest.taught_at,
-            1, sum(len(rule.rewrite.old) for rule in used), min(len(rule.votes) for rule in used),
-        )  # fmt: skip
+            number,
+            (line,),
+            (new,),
+            frozenset({"combined"}),
+            newest.edit,
+            taught_at=newest.taught_at,
+            pattern=sum(len(rule.rewrite.old) for rule in used),
+            votes=min(len(rule.votes) for rule in used),
+        )
 
 
 def _analogous(
@@ -249,9 +266,10 @@ def _analogous(
                     break
             pattern = sum(len(tokenise(line)) for line in old)
             for at, there, made in found if len(found) <= _MAX_OCCURRENCES else ():
+                kinds = frozenset({"analogy"})
                 yield Candidate(
-                    at, there, made, frozenset({"analogy"}), index, 0, (place, 0), len(found), pattern
-                )  # fmt: skip
+                    at, there, made, kinds, index, taught_at=(place, 0), occurrences=len(found), pattern=pattern
+                )
 
 
 def _with_anchors(lines: Sequence[str], edit: LineEdit) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], int]]:

@@ -25,11 +25,13 @@ MAX_MISSES = 8
 """Number of answers in a row that came too late, after which the server counts as failed."""
 
 _SHARE = 0.95
-_REMEMBERED = 64
-_LEAST_REMEMBERED = 8
-_SHORTEST_S = 0.05
-_LONGEST_S = 2.0
+"""Share of the remembered first texts that took no longer than the deadline."""
+_REMEMBERED, _LEAST_REMEMBERED = 64, 8
+"""Number of the last first texts that are remembered, and how many must be known for a deadline by them."""
+_SHORTEST_S, _LONGEST_S = 0.05, 2.0
+"""Bounds of the deadline, in seconds."""
 _CLOSE_S = 1.0
+"""Maximum time for the thread to end, in seconds: a hung server must not keep the host from stopping."""
 
 
 class Deadline:

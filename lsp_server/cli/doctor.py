@@ -71,15 +71,17 @@ async def _engine_checks(options: EngineOptions, console: Console) -> tuple[list
 
     from lsp_server.cli.checks import Check
     from lsp_server.cli.engine_arguments import connected_client
-    from lsp_server.settings.config import users_remote_address
 
     started = time.perf_counter()
     try:
         async with connected_client(options, console) as client:
             ready_s = time.perf_counter() - started
-            beside = users_remote_address().is_second
             request = CompletionRequest(
-                "def add(a, b):\n    return ", "\n", language="python", mode=Mode.LINE, remote=beside
+                "def add(a, b):\n    return ",
+                "\n",
+                language="python",
+                mode=Mode.LINE,
+                remote=options.remote.is_second,
             )
             events = [event async for event in client.complete(request)]
             health = await client.health(memory=True) or {}
@@ -93,7 +95,7 @@ async def _engine_checks(options: EngineOptions, console: Console) -> tuple[list
     took = f" in {statistics.total_ms:.0f} ms" if statistics else ""
     answer = Check("completion", "ok", f"return {text.strip()}{took}") if text else _no_answer(events[-1].dropped)
     remark = client.status.sentence.removeprefix("Ready.").strip()
-    state: Literal["ok", "warn"] = "warn" if remark and not users_remote_address().url else "ok"
+    state: Literal["ok", "warn"] = "warn" if remark and not options.remote.url else "ok"
     return [Check("engine", state, f"{facts}, {memory_mb:,.0f} MB", remark), answer], memory
 
 

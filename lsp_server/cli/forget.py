@@ -17,6 +17,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def execute(_options: argparse.Namespace) -> int:
     """Run the command."""
     from completion.paths import state_dir, writing_to
+    from lsp_server.engine.consent import CONSENT_FILE
     from lsp_server.telemetry.schema import store_path
     from lsp_server.telemetry.store import clear
 
@@ -26,7 +27,7 @@ def execute(_options: argparse.Namespace) -> int:
             if folder.exists():
                 shutil.rmtree(folder)
                 print(f"Deleted {folder}")
-        if (answers := state_dir() / "consent.json").exists():
+        if (answers := state_dir() / CONSENT_FILE).exists():
             answers.unlink()
             print(f"Deleted {answers}")
         if store_path().exists():

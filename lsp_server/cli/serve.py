@@ -114,7 +114,7 @@ def _serve(options: argparse.Namespace) -> int:
     settings = HostSettings(
         model=engine.model,
         backend=engine.backend,
-        threads=engine.threads or None,
+        threads=engine.threads,
         gpu_memory_share=engine.gpu_memory_share,
         session_share=options.session_memory,
         idle_s=60 * options.idle_minutes,

@@ -28,6 +28,7 @@ class Document:
         language: LSP language identifier.
         version: The client's number of the last change.
         lines: The text.
+        encoding: Unit of the columns in the client's positions.
         notebook: URI of the notebook that the cell belongs to; "" for a plain document.
         edits: What was changed since the document was opened.
         diagnostics: What other tools report about the text as it is now.
@@ -37,6 +38,7 @@ class Document:
     language: str
     version: int
     lines: TextLines
+    encoding: PositionEncoding = PositionEncoding.UTF16
     notebook: str = ""
     edits: EditLog = field(default_factory=EditLog)
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -46,20 +48,18 @@ class Document:
         r"""The line end of the first line, which new lines get: \r\n or \n."""
         return "\r\n" if self.lines.first_after(Place(0, len(self.lines.line(0))), 2) == "\r\n" else "\n"
 
-    def apply(
-        self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int, encoding: PositionEncoding
-    ) -> list[Edit]:
+    def apply(self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int) -> list[Edit]:
         """Apply changes to the text, and return what each of them replaced."""
         self.version, self.diagnostics = version, ()
-        return [self._apply_one(change, encoding) for change in changes]
+        return [self._apply_one(change) for change in changes]
 
-    def place(self, position: types.Position, encoding: PositionEncoding) -> Place:
+    def place(self, position: types.Position) -> Place:
         """Return the position in the text of an LSP position. One outside the text moves to the nearest inside."""
-        return self.lines.place_at(position.line, position.character, encoding)
+        return self.lines.place_at(position.line, position.character, self.encoding)
 
-    def position(self, place: Place, encoding: PositionEncoding) -> types.Position:
+    def position(self, place: Place) -> types.Position:
         """Return the LSP position of a position in the text."""
-        return types.Position(place.line, self.lines.units_at(place, encoding))
+        return types.Position(place.line, self.lines.units_at(place, self.encoding))
 
     def unfit(self, limit_bytes: int) -> EmptyReason | None:
         """Return why this text gets no completion: too large, binary, or not UTF-8; None if it is fit."""
@@ -70,11 +70,11 @@ class Document:
             return EmptyReason.BINARY
         return EmptyReason.NOT_UTF8 if counts.surrogate else None
 
-    def _apply_one(self, change: types.TextDocumentContentChangeEvent, encoding: PositionEncoding) -> Edit:
+    def _apply_one(self, change: types.TextDocumentContentChangeEvent) -> Edit:
         last_line = self.lines.end.line
         if isinstance(change, types.TextDocumentContentChangePartial):
-            end = self.place(change.range.end, encoding)
-            start = self.place(change.range.start, encoding)  # after the end: the edit looks up this position next
+            end = self.place(change.range.end)
+            start = self.place(change.range.start)  # after the end: the edit looks up this position next
             edit = self.lines.replace(start, end, change.text)
         else:
             edit = self._replace_all(change.text)
@@ -92,7 +92,11 @@ class Document:
 
 
 class DocumentStore:
-    """All open documents, and the order of cells in their notebooks."""
+    """All open documents, and the order of cells in their notebooks.
+
+    Attributes:
+        encoding: Unit of the columns in the client's positions.
+    """
 
     def __init__(self) -> None:
         self.encoding = PositionEncoding.UTF16
@@ -113,7 +117,7 @@ class DocumentStore:
     def open(self, item: types.TextDocumentItem, notebook: str = "") -> Document:
         """Add an opened document, and return it. It replaces an open document of the same URI."""
         language = item.language_id if isinstance(item.language_id, str) else ""  # clients send anything
-        document = Document(item.uri, language, item.version, TextLines(item.text), notebook)
+        document = Document(item.uri, language, item.version, TextLines(item.text), self.encoding, notebook)
         self._documents[item.uri] = document
         return document
 
@@ -126,7 +130,7 @@ class DocumentStore:
         document = self._documents.get(params.text_document.uri)
         if document is None:
             return None
-        return document, document.apply(params.content_changes, params.text_document.version, self.encoding)
+        return document, document.apply(params.content_changes, params.text_document.version)
 
     def report(self, uri: str, version: int, diagnostics: tuple[Diagnostic, ...]) -> None:
         """Keep what other tools report about a document; nothing if it has another version."""

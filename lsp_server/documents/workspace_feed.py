@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 _MAX_BATCH_FILES = 40
 _BATCH_BYTES = 1_000_000  # a batch is full once its texts reach this size
 _PAUSE_S = 1.0
+"""Time from a change until it is sent, in seconds; what changes meanwhile is sent with it."""
 _CHECK_S = 30.0
 """Minimum time from one check for files that changed on disk to the next, in seconds."""
 _MAX_SILENCES = 5
@@ -64,16 +65,16 @@ class WorkspaceFeed:
         self._pause_s = pause_s
         self._may_send = may_send
         self._check_s = check_s
-        self._checked = time.monotonic()
-        self._check: asyncio.Task[None] | None = None
+        self._checked_at_s = time.monotonic()
+        self._checking: asyncio.Task[None] | None = None
         self._policies: dict[Path, FilePolicy] = {}
         self._waiting: dict[FolderFile, bool] = {}  # whether the engine shall have the file
         self._sent: dict[FolderFile, Identity | None] = {}  # identities of the files as they were read from disk
         self._closed_documents: set[str] = set()
         self._closed_folders: set[str] = set()
-        self._worker: asyncio.Task[None] | None = None
-        self._scan = 0  # number of the newest scan; older ones stop
-        self._rescan: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._scan_number = 0  # of the newest scan; older ones stop
+        self._rescanning: asyncio.Task[None] | None = None
         self._is_closed = False
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
@@ -89,16 +90,16 @@ class WorkspaceFeed:
 
         A newer scan or `close` stops an older one: scans of large folders neither pile up nor delay the process's end.
         """
-        self._scan += 1
-        number = self._scan
+        self._scan_number += 1
+        number = self._scan_number
         limit = self._settings().index_files
         for policy in self._policies.values():
             policy.forget_rules()
         sent_before = frozenset(self._sent)
         near = {file.path.parent for file in self._opened()}
         policies = {folder: self._policy(folder) for folder in self._folders}
-        found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan)
-        if number != self._scan:
+        found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan_number)
+        if number != self._scan_number:
             return
         newer = [file for file in self._sent if file not in sent_before]  # the search may have missed them
         chosen = list(dict.fromkeys([*newer, *found]))[:limit]
@@ -111,10 +112,10 @@ class WorkspaceFeed:
 
         Not every client says which files change on disk: what git or a formatter writes would be sent at no time.
         """
-        is_due = time.monotonic() - self._checked >= self._check_s and not self._is_closed
-        if is_due and (self._check is None or self._check.done()):
-            self._checked = time.monotonic()
-            self._check = asyncio.create_task(self._send_changed())
+        is_due = time.monotonic() - self._checked_at_s >= self._check_s and not self._is_closed
+        if is_due and (self._checking is None or self._checking.done()):
+            self._checked_at_s = time.monotonic()
+            self._checking = asyncio.create_task(self._send_changed())
         file = self._folders.document_file_of(document.uri)
         if file is not None and not document.notebook and self._settings().index_files:
             self._enqueue([file], pause_s=self._pause_s)
@@ -151,7 +152,7 @@ class WorkspaceFeed:
     async def close(self) -> None:
         """Stop scanning and sending. Later changes have no effect."""
         self._is_closed = True
-        self._scan += 1
+        self._scan_number += 1
         tasks = self._tasks()
         for task in tasks:
             task.cancel()
@@ -163,7 +164,9 @@ class WorkspaceFeed:
             await asyncio.wait(tasks)
 
     def _tasks(self) -> list[asyncio.Task[None]]:
-        return [task for task in (self._worker, self._rescan, self._check) if task is not None and not task.done()]
+        return [
+            task for task in (self._sending, self._rescanning, self._checking) if task is not None and not task.done()
+        ]
 
     def _refusal(self, file: FolderFile) -> EmptyReason | None:
         """Return why a file may not be read. If its ignore files changed, search all folders for what they forbid now.
@@ -172,9 +175,9 @@ class WorkspaceFeed:
         """
         policy = self._policy(file.folder)
         if policy.refresh(file.path):
-            if self._rescan is not None:
-                self._rescan.cancel()
-            self._rescan = asyncio.create_task(self.scan())
+            if self._rescanning is not None:
+                self._rescanning.cancel()
+            self._rescanning = asyncio.create_task(self.scan())
         return policy.refusal(file.path)
 
     async def _send_changed(self) -> None:
@@ -191,8 +194,8 @@ class WorkspaceFeed:
             self._start(pause_s)
 
     def _start(self, pause_s: float) -> None:
-        if not self._is_closed and (self._worker is None or self._worker.done()):
-            self._worker = asyncio.create_task(self._work(pause_s))
+        if not self._is_closed and (self._sending is None or self._sending.done()):
+            self._sending = asyncio.create_task(self._work(pause_s))
 
     async def _work(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)

@@ -14,9 +14,8 @@ from lsprotocol import types
 
 from completion.edits import NextEdit, NextEditRequest, NextEdits
 from lsp_server.documents.documents import Document
-from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Place
-from lsp_server.messages import ACCEPTED_EDIT_COMMAND, EditQuery
+from lsp_server.messages import ACCEPTED_NEXT_EDIT_COMMAND, NextEditQuery
 from lsp_server.settings.table import NextEditMode
 from lsp_server.suggesting.request_policy import RequestPolicy
 
@@ -63,7 +62,7 @@ class OfferedEdit:
             "range": {"start": start, "end": end},
             "text": self.new,
             "oldText": self.old,
-            "command": {"title": "Accept", "command": ACCEPTED_EDIT_COMMAND, "arguments": [self.id]},
+            "command": {"title": "Accept", "command": ACCEPTED_NEXT_EDIT_COMMAND, "arguments": [self.id]},
         }
 
 
@@ -80,9 +79,7 @@ class NextEditor:
         self._offered: OrderedDict[str, tuple[_Name, NextEdit]] = OrderedDict()
         self._accepted: OrderedDict[_Name, NextEdit] = OrderedDict()
 
-    async def edits(
-        self, document: Document, path: str, encoding: PositionEncoding, *, invoked: bool = True
-    ) -> list[OfferedEdit]:
+    async def edits(self, document: Document, path: str, *, invoked: bool = True) -> list[OfferedEdit]:
         """Return the edits to propose for the document as it is now; none if it changes meanwhile.
 
         An automatic request waits `PAUSE_S` for a further key. Only a manual one finds edits that the user has undone.
@@ -110,7 +107,7 @@ class NextEditor:
         for edit in found.edits:
             name = document.uri, edit.fingerprint
             if _fits(document, edit) and not self._hides(name, invoked=invoked):  # it may have been refused meanwhile
-                offered.append(_offer(document, edit, encoding))
+                offered.append(_offer(document, edit))
                 _remember(self._offered, offered[-1].id, (name, edit))
         return offered
 
@@ -140,7 +137,7 @@ class NextEditor:
         return refusal is not None and not (invoked and refusal is _Refusal.UNDONE)
 
 
-def is_wanted(query: EditQuery, document: Document, mode: NextEditMode, policy: RequestPolicy) -> bool:
+def is_wanted(query: NextEditQuery, document: Document, mode: NextEditMode, policy: RequestPolicy) -> bool:
     """Return whether a request for next edits is answered: it names the document as it is, and the user wants it."""
     modes = (NextEditMode.AUTO, NextEditMode.MANUAL) if query.invoked else (NextEditMode.AUTO,)
     is_silent = policy.quiet.silence() is not None and not query.invoked
@@ -164,14 +161,14 @@ def _has(document: Document, first: int, lines: tuple[str, ...]) -> bool:
     return lines == tuple(document.lines.line(number) for number in range(first, end))
 
 
-def _offer(document: Document, edit: NextEdit, encoding: PositionEncoding) -> OfferedEdit:
+def _offer(document: Document, edit: NextEdit) -> OfferedEdit:
     """Return an edit with its range: the lines without the last one's end, or whole lines if nothing is left."""
     lines = document.lines
     end_line = edit.line + len(edit.old)
     start, end = Place(edit.line, 0), Place(end_line - 1, len(edit.old[-1]))
     if not edit.new and end_line <= lines.end.line:
         end = Place(end_line, 0)
-    span = types.Range(document.position(start, encoding), document.position(end, encoding))
+    span = types.Range(document.position(start), document.position(end))
     old = lines.between(start, end)  # its lines may end in another way than the document's first
     new = document.line_end.join(edit.new)
     return OfferedEdit(uuid4().hex, document.uri, document.version, span, old, new)

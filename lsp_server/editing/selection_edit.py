@@ -103,7 +103,7 @@ class SelectionEditor:
         document = self._documents.get(wanted.uri)
         if document is None:
             return EditOutcome(reason=EmptyReason.NOT_OPEN.sentence)
-        start, end = (document.place(each, self._documents.encoding) for each in (wanted.start, wanted.end))
+        start, end = (document.place(each) for each in (wanted.start, wanted.end))
         refusal = self._policy.refusal(document, start)
         source = self._source()
         if refusal is None and document.version != wanted.version:

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from completion.errors import StorageError
-from completion.paths import expanded, state_dir
+from completion.paths import expanded
 from completion.remote.address import RemoteAddress
 from lsp_server.settings.config import remote_address
-from lsp_server.settings.shared_file import SharedFile
+from lsp_server.settings.shared_file import Remembered
 from lsp_server.settings.table import Settings
 from lsp_server.workspace_reader import real_path
 
+CONSENT_FILE = "consent.json"
+"""Name of the file in the state folder that remembers the answers."""
 SEND, KEEP = "Send", "Not in this workspace"
 """The answers that the user can choose from."""
 
@@ -57,8 +59,7 @@ class Consent:
     def __init__(
         self, path: Path | None, settings: Callable[[], Settings], ask: Ask, on_answer: Callable[[str], None]
     ) -> None:
-        self._memory = _Answers(secrets.token_hex(16), {})
-        self._file = SharedFile(path, _parse, self._memory) if path else None
+        self._answers = Remembered(path, _parse, _Answers(secrets.token_hex(16), {}))
         self._settings = settings
         self._ask = ask
         self._on_answer = on_answer
@@ -80,7 +81,7 @@ class Consent:
         chosen = by_rules(settings.engine_send, path)
         if chosen is not None:
             return chosen
-        remote, answers = remote_address(settings), self._get()
+        remote, answers = remote_address(settings), self._answers.get()
         answer = answers.by_digest.get(answers.digest(remote, workspace))
         if answer is None and asks and (remote, workspace) not in self._asked:
             self._asked.add((remote, workspace))
@@ -100,18 +101,14 @@ class Consent:
             self._on_answer(self._remember(remote, workspace, may_send=answer == SEND))
 
     def _remember(self, remote: RemoteAddress, workspace: str, *, may_send: bool) -> str:
-        answers = self._get()
-        self._memory = _Answers(answers.salt, {**answers.by_digest, answers.digest(remote, workspace): may_send})
-        if self._file is not None:
-            try:
-                self._file.write({"salt": self._memory.salt, "answers": self._memory.by_digest})
-            except StorageError as error:
-                self._file = None
-                return f"The answer holds until the server ends. {error}"
+        """Remember an answer; return the sentence of a failure, or ""."""
+        known = self._answers.get()
+        by_digest = {**known.by_digest, known.digest(remote, workspace): may_send}
+        try:
+            self._answers.change(_Answers(known.salt, by_digest), {"salt": known.salt, "answers": by_digest})
+        except StorageError as error:
+            return f"The answer holds until the server ends. {error}"
         return ""
-
-    def _get(self) -> _Answers:
-        return self._memory if self._file is None else self._file.get()
 
 
 def question(remote: RemoteAddress, name: str) -> str:
@@ -124,14 +121,6 @@ def question(remote: RemoteAddress, name: str) -> str:
         f"draftline: may text of {whose} go to {remote.shown()}? That is {what}. Files of secrets and ignored files "
         "are never sent."
     )
-
-
-def answers_path() -> Path | None:
-    """Return the path of the file that remembers the answers; None if its folder cannot be made."""
-    try:
-        return state_dir() / "consent.json"
-    except StorageError:
-        return None
 
 
 def by_rules(rules: Sequence[str], path: Path | None) -> bool | None:

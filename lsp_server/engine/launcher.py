@@ -141,10 +141,8 @@ class HostLauncher:
     def _start(self) -> subprocess.Popen[bytes]:
         address, options = self.address(), self._options
         arguments = ["--model", normal_model(options.model), "--backend", options.backend]
-        arguments += ["--idle-seconds", str(options.idle_s), "--gpu-memory-share", str(options.gpu_memory_share)]
-        arguments += options.remote.arguments()
-        if options.threads:
-            arguments += ["--threads", str(options.threads)]
+        arguments += ["--threads", str(options.threads), "--gpu-memory-share", str(options.gpu_memory_share)]
+        arguments += ["--idle-seconds", str(options.idle_s), *options.remote.arguments()]
         mode = "ab" if address.crash_path.exists() and address.crash_path.stat().st_size < _MAX_STDERR_BYTES else "wb"
         with writing_to(address.log_folder, "DRAFTLINE_STATE_DIR"):
             stderr = address.crash_path.open(mode)

@@ -1,1 +1,1 @@
-"""The acceptance gate's model: its features, its trained weights, and its adaptation to the user."""
+"""When and how much to show: the worth of a text's start, and the acceptance model with its trained weights."""

@@ -90,12 +90,15 @@ class AcceptanceModel:
 
     Args:
         weights: Trained weights.
-        user_bias: Bias that earlier sessions learned for this user, in logits.
+
+    Attributes:
+        user_bias: What is added to the weights' bias for this user, in logits.
+        behaviour: The user's decisions.
     """
 
-    def __init__(self, weights: AcceptanceWeights, user_bias: float = 0.0) -> None:
+    def __init__(self, weights: AcceptanceWeights) -> None:
         self._weights = weights
-        self.user_bias = max(-MAX_BIAS, min(MAX_BIAS, user_bias))
+        self.user_bias = 0.0
         self.behaviour = Behaviour()
 
     def probability(self, offer: Offer) -> float:

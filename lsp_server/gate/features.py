@@ -156,7 +156,7 @@ def _shape(offer: Offer) -> dict[str, float]:
         "tokens": math.log1p(offer.tokens),
         "several_lines": float("\n" in text.strip()),
         "comment": float("#" in text or "//" in text),
-        "begins_with_word": float(_is_word_character(first)),
+        "begins_with_word": float(is_word_character(first)),
         "begins_with_blank": float(first == " "),
         "begins_with_closer": float(first != "" and first in ")]}"),
         "ends_with_opener": float(text.rstrip()[-1:] in (":", "{")),
@@ -175,7 +175,7 @@ def _position(offer: Offer, line: str) -> dict[str, float]:
         "line_start": float(not line.strip()),
         "line_length": math.log1p(len(line.strip())),
         "in_comment": float(line.lstrip().startswith(("#", "//", '"""'))),
-        "behind_word": float(_is_word_character(last)),
+        "behind_word": float(is_word_character(last)),
         "behind_blank": float(last == " "),
         "behind_opener": float(last != "" and last in "([{,"),
         "behind_operator": float(before != "" and before in "=+-*/<>%"),
@@ -234,5 +234,6 @@ _TYPING = (
 )  # fmt: skip
 
 
-def _is_word_character(character: str) -> bool:
+def is_word_character(character: str) -> bool:
+    """Return whether a character can be part of a word; "" is none."""
     return character.isalnum() or character == "_"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from completion.request import Suggestion
+from lsp_server.gate.features import is_word_character
 
 WRONG_COST = 1 / 4
 """Cost of a shown character that is wrong, in right ones: text that is right in one of five cases is worth nothing."""
@@ -51,7 +52,7 @@ def _words(suggestion: Suggestion, typed: int, *, grows: bool) -> Iterator[tuple
     for end, log_probability in suggestion.ends:
         if end <= typed:
             known = log_probability
-        elif (not grows or text[end:].strip() or _is_word(text[end - 1])) and _may_end(text, end):
+        elif (not grows or text[end:].strip() or is_word_character(text[end - 1])) and _may_end(text, end):
             yield end, log_probability - known
 
 
@@ -62,8 +63,4 @@ def _may_end(text: str, end: int) -> bool:
 
 
 def _is_inside_word(text: str, end: int) -> bool:
-    return _is_word(text[end - 1 : end]) and _is_word(text[end : end + 1])
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return is_word_character(text[end - 1 : end]) and is_word_character(text[end : end + 1])

@@ -126,11 +126,6 @@ def users_problems() -> list[str]:
     return load(user_file(), [], [])[1]
 
 
-def users_remote_address() -> RemoteAddress:
-    """Return the address of the model server that the user's own file names, for commands in a terminal."""
-    return remote_address(users_settings())
-
-
 def with_option(settings: Settings, name: str, value: object) -> Settings:
     """Return the settings with the value of the command line's option of the same name.
 

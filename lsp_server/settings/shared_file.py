@@ -1,4 +1,4 @@
-"""A small JSON file in the state folder that all servers of this user read and replace."""
+"""Small JSON files in the state folder that all servers of this user read and replace."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from completion.errors import DraftlineError
-from completion.paths import writing_to
+from completion.errors import DraftlineError, StorageError
+from completion.paths import state_dir, writing_to
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -61,3 +61,43 @@ class SharedFile(Generic[T]):
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, DraftlineError) as error:
             _log.warning("%s is invalid and is ignored: %s", self.path, error)
             return self._missing
+
+
+class Remembered(Generic[T]):
+    """A value that a shared file remembers for all servers; this server alone where the file cannot be written.
+
+    Args:
+        path: The file; None if there is no folder for it.
+        parse: Turns the file's JSON into the value, as for a `SharedFile`.
+        first: The value before the first change.
+    """
+
+    def __init__(self, path: Path | None, parse: Callable[[Any], T], first: T) -> None:
+        self._value = first
+        self._file = SharedFile(path, parse, first) if path else None
+
+    def get(self) -> T:
+        """Return the value."""
+        return self._value if self._file is None else self._file.get()
+
+    def change(self, value: T, as_json: object) -> None:
+        """Replace the value.
+
+        Raises:
+            StorageError: The file cannot be written. The value holds in no other server and until this one ends.
+        """
+        self._value = value
+        if self._file is not None:
+            try:
+                self._file.write(as_json)
+            except StorageError:
+                self._file = None
+                raise
+
+
+def state_file(name: str) -> Path | None:
+    """Return the path of a file in the state folder; None if the folder cannot be made."""
+    try:
+        return state_dir() / name
+    except StorageError:
+        return None

@@ -7,10 +7,11 @@ import secrets
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from completion.errors import StorageError
-from completion.paths import state_dir
 from lsp_server.messages import OffScope
-from lsp_server.settings.shared_file import SharedFile
+from lsp_server.settings.shared_file import Remembered
+
+OFF_FILE = "off.json"
+"""Name of the file in the state folder that remembers what is off."""
 
 
 class _Off(NamedTuple):
@@ -35,12 +36,11 @@ class SwitchedOff:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._memory = _Off(secrets.token_hex(16), frozenset())
-        self._file = SharedFile(path, _parse, self._memory) if path else None
+        self._off = Remembered(path, _parse, _Off(secrets.token_hex(16), frozenset()))
 
     def includes(self, scope: OffScope, name: str) -> bool:
         """Return whether a thing is switched off, by its URI or language identifier."""
-        off = self._get()
+        off = self._off.get()
         return bool(off.digests) and off.digest(scope, name) in off.digests
 
     def switch(self, scope: OffScope, name: str, *, is_off: bool) -> None:
@@ -49,23 +49,7 @@ class SwitchedOff:
         Raises:
             StorageError: It cannot be remembered. The switch holds in no other server and until this one ends.
         """
-        off = self._get()
+        off = self._off.get()
         one = {off.digest(scope, name)}
-        self._memory = _Off(off.salt, off.digests | one if is_off else off.digests - one)
-        if self._file is not None:
-            try:
-                self._file.write({"salt": off.salt, "off": sorted(self._memory.digests)})
-            except StorageError:
-                self._file = None
-                raise
-
-    def _get(self) -> _Off:
-        return self._memory if self._file is None else self._file.get()
-
-
-def off_path() -> Path | None:
-    """Return the path of the file; None if its folder cannot be made."""
-    try:
-        return state_dir() / "off.json"
-    except StorageError:
-        return None
+        digests = off.digests | one if is_off else off.digests - one
+        self._off.change(_Off(off.salt, digests), {"salt": off.salt, "off": sorted(digests)})

@@ -100,8 +100,10 @@ class DocumentState:
             return
         if self.ahead is not None and self.ahead.generation.follows != id_:
             self.drop_ahead()
-        is_newer = self.turn.waits and current is not None and self.query not in current.told[:1]
-        if current is not None and current.id == id_ and not is_newer:
+        if current is None or current.id != id_:
+            return
+        got_text = current.streamed is not None and current.streamed[0] == self.query
+        if got_text or not self.turn.waits:
             self.next_turn()
             current.cancel()
             self.generation = None

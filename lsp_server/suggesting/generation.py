@@ -7,12 +7,15 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.request import CompletionEvent, CompletionRequest, StopReason, Suggestion
 from lsp_server.gate.worth import worthwhile_end
 from lsp_server.suggesting.narrowing import Remainder, Situation, opens_pair, remainder, shortened, typed_since
+
+if TYPE_CHECKING:
+    from lsp_server.suggesting.query import Query
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +46,8 @@ class Generation:
         is_visible: Whether the client has received a part of it.
         max_lines: Maximum number of its lines, 0 for no bound.
         follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
-        told: The query that the latest of it was streamed for, and what; empty before the first.
+        streamed: The latest of it that was streamed: for which query, what, and whether all of that is complete; None
+            before the first.
         is_streamed: Whether the client gets alternatives after its answer. If not, they are generated only for a manual
             request.
     """
@@ -62,7 +66,7 @@ class Generation:
         self.max_lines = 0
         self.follows = ""
         self.is_streamed = is_streamed
-        self.told: tuple[object, ...] = ()
+        self.streamed: tuple[Query, tuple[Remainder, ...], bool] | None = None
         self._typed = ""
         self._used = asyncio.Event()
         self._all_wanted = asyncio.Event()

@@ -187,30 +187,37 @@ class InlineCompleter:
             if reason := await self._end_before_answer(query, state, turn):
                 return Answer(generation, reason=reason)
             answer = None if was_superseded(generation) else answer_from(query, generation)
-            if answer is not None and answer.remainders:
-                answer = replace(answer, remainders=self._visibility.offered(query, generation, answer.remainders))
-                if not answer.remainders:
-                    return Answer(generation, reason=EmptyReason.HIDDEN)
             if answer is not None:
-                generation.is_visible = bool(answer.remainders)
-                if answer.remainders:
-                    self._look_ahead(query, state, generation, answer.remainders[0])
-                return answer
+                return self._shown(query, state, generation, answer)
             if query.document.version != query.version:
                 return Answer(generation, reason=EmptyReason.OUTDATED)
             state.clear()  # the user typed ahead of text that then did not fit, or the engine ended what was in advance
 
+    def _shown(self, query: Query, state: DocumentState, generation: Generation, answer: Answer) -> Answer:
+        """Return an answer with as much of its text as is shown, and plan what follows the acceptance of that."""
+        if not answer.remainders:
+            generation.is_visible = False
+            return answer
+        offered = self._visibility.offered(query, generation, answer.remainders)
+        if not offered:
+            return Answer(generation, reason=EmptyReason.HIDDEN)
+        generation.is_visible = True
+        self._look_ahead(query, state, generation, offered[0])
+        return replace(answer, remainders=offered)
+
     async def _end_before_answer(self, query: Query, state: DocumentState, turn: Turn) -> EmptyReason | None:
         """Wait until a complete suggestion may appear; return None then, else why it does not."""
+        if turn.superseded.is_set():
+            return EmptyReason.SUPERSEDED
         generation = state.generation
-        if turn.superseded.is_set() or generation is None:
-            return EmptyReason.SUPERSEDED if turn.superseded.is_set() else EmptyReason.OUTDATED
+        if generation is None:
+            return EmptyReason.OUTDATED
         wait_s = self._visibility.unshown_s(query, generation) if generation.has_text else 0.0
         if wait_s > 0 and await turn.is_superseded_within(wait_s):
             return EmptyReason.TYPING
-        return self._visibility.silence(query, generation) or (
-            EmptyReason.OUTDATED if state.generation is None else None
-        )
+        if silence := self._visibility.silence(query, generation):
+            return silence
+        return EmptyReason.OUTDATED if state.generation is None else None
 
     def _look_ahead(self, query: Query, state: DocumentState, shown: Generation, first: Remainder) -> None:
         """Plan what follows the acceptance of the first suggestion on the screen: its rest or a new generation."""
@@ -274,8 +281,8 @@ class InlineCompleter:
         ):
             offered = self._visibility.offered(query, generation, texts)
             partial = query, offered, generation.is_settled
-            if offered and partial != generation.told:
-                generation.told = partial
+            if offered and partial != generation.streamed:
+                generation.streamed = partial
                 generation.is_visible = generation.is_streamed
                 self._on_partial(query, Answer(generation, offered), generation.is_settled)
 

@@ -6,30 +6,31 @@ from typing import Any
 
 from lsprotocol import types
 
-from lsp_server.documents.position_encoding import PositionEncoding, units_from_column
+from lsp_server.documents.position_encoding import units_from_column
 from lsp_server.documents.text_lines import split_lines
+from lsp_server.gate.features import is_word_character
 from lsp_server.messages import ACCEPTED_COMMAND
 from lsp_server.suggesting.narrowing import Remainder
 from lsp_server.suggesting.query import Answer, Query
 
 
-def inline_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list[types.InlineCompletionItem]:
+def inline_items(query: Query, answer: Answer) -> list[types.InlineCompletionItem]:
     """Return the items of `textDocument/inlineCompletion`. Their command reports an acceptance to the server."""
     return [
         types.InlineCompletionItem(
-            insert_text=left.text, range=_replaced_range(query, left, encoding), command=_command(answer, left)
+            insert_text=left.text, range=_replaced_range(query, left), command=_command(answer, left)
         )
         for left in answer.remainders
     ]
 
 
-def list_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list[types.CompletionItem]:
+def list_items(query: Query, answer: Answer) -> list[types.CompletionItem]:
     """Return the item of `textDocument/completion`, for clients without inline completion. Its label is one line."""
     if not answer.remainders:
         return []
     left = answer.remainders[0]
     word = _word_before(query)
-    start = types.Position(query.position.line, query.position.character - _units(word, encoding))
+    start = types.Position(query.position.line, query.position.character - _units(query, word))
     return [
         types.CompletionItem(
             label=split_lines((word + left.text).strip())[0].rstrip("\r\n"),
@@ -39,13 +40,13 @@ def list_items(query: Query, answer: Answer, encoding: PositionEncoding) -> list
             preselect=True,
             sort_text=" ",  # before every name; Emacs refuses a NUL
             filter_text=word or None,
-            text_edit=types.TextEdit(types.Range(start, _replaced_range(query, left, encoding).end), word + left.text),
+            text_edit=types.TextEdit(types.Range(start, _replaced_range(query, left).end), word + left.text),
             command=_command(answer, left),
         )
     ]
 
 
-def partial_params(query: Query, answer: Answer, encoding: PositionEncoding, *, done: bool) -> dict[str, Any]:
+def partial_params(query: Query, answer: Answer, *, done: bool) -> dict[str, Any]:
     """Return the params of `draftline/partialCompletion`."""
     return {
         "id": answer.id,
@@ -53,8 +54,7 @@ def partial_params(query: Query, answer: Answer, encoding: PositionEncoding, *, 
         "version": query.version,
         "position": _position(query.position),
         "items": [
-            {"insertText": left.text, "range": _range(_replaced_range(query, left, encoding))}
-            for left in answer.remainders
+            {"insertText": left.text, "range": _range(_replaced_range(query, left))} for left in answer.remainders
         ],
         "done": done,
     }
@@ -64,11 +64,11 @@ def _command(answer: Answer, left: Remainder) -> types.Command:
     return types.Command(title="", command=ACCEPTED_COMMAND, arguments=[answer.id, left.index])
 
 
-def _replaced_range(query: Query, left: Remainder, encoding: PositionEncoding) -> types.Range:
+def _replaced_range(query: Query, left: Remainder) -> types.Range:
     """Return the range that a remainder replaces, from the cursor on, in the text as it was when the query arrived."""
     start = query.position
     *full, last = split_lines(query.situation.suffix[: left.replace_after])
-    column = _units(last, encoding) + (0 if full else start.character)
+    column = _units(query, last) + (0 if full else start.character)
     return types.Range(start, types.Position(start.line + len(full), column))
 
 
@@ -76,13 +76,13 @@ def _word_before(query: Query) -> str:
     """Return the part of a word before the cursor. Clients filter a list by it, and the item replaces it."""
     line = split_lines(query.situation.prefix[-200:])[-1]
     count = 0
-    while count < len(line) and (line[-1 - count].isalnum() or line[-1 - count] == "_"):
+    while count < len(line) and is_word_character(line[-1 - count]):
         count += 1
     return line[len(line) - count :]
 
 
-def _units(text: str, encoding: PositionEncoding) -> int:
-    return units_from_column(text, len(text), encoding)
+def _units(query: Query, text: str) -> int:
+    return units_from_column(text, len(text), query.document.encoding)
 
 
 def _position(position: types.Position) -> dict[str, int]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
+from lsp_server.gate.features import is_word_character
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
 from lsp_server.suggesting.quiet_controls import QuietControls
@@ -22,7 +23,7 @@ MAX_LINE_CHARACTERS = 10_000
 
 
 @dataclass(slots=True)
-class _Quiet:
+class _QuietPeriod:
     """A period without automatic suggestions in a document: its end by the policy's clock, and its reason."""
 
     until: float
@@ -48,7 +49,7 @@ class RequestPolicy:
         self.quiet = quiet
         self._refusal_of_file = refusal_of_file
         self._clock = clock
-        self._periods: dict[str, _Quiet] = {}
+        self._periods: dict[str, _QuietPeriod] = {}
         self.acceptance = AcceptanceGate(clock)
 
     def refusal(self, document: Document, place: Place) -> EmptyReason | None:
@@ -60,9 +61,9 @@ class RequestPolicy:
 
     def automatic_refusal(self, document: Document, place: Place) -> EmptyReason | None:
         """Return why an automatic request at a position is refused now; None if it is allowed."""
-        quiet = self._periods.get(document.uri)
-        if quiet is not None and self._clock() < quiet.until:
-            return quiet.reason
+        period = self._periods.get(document.uri)
+        if period is not None and self._clock() < period.until:
+            return period.reason
         line = document.lines.line(place.line)
         is_inside = is_inside_word(line[: place.column], line[place.column :])
         return EmptyReason.INSIDE_WORD if is_inside else None
@@ -76,9 +77,9 @@ class RequestPolicy:
 
         With the key that inserts text, an editor may delete other text, such as the blanks of a line that was left.
         """
-        quiet = self._periods.get(uri)
+        period = self._periods.get(uri)
         if any(edit.inserted for edit in edits):
-            if quiet is not None and quiet.reason is EmptyReason.DELETING:
+            if period is not None and period.reason is EmptyReason.DELETING:
                 del self._periods[uri]
         elif any(edit.removed for edit in edits):
             self._keep_quiet(uri, EmptyReason.DELETING)
@@ -89,7 +90,7 @@ class RequestPolicy:
         self.acceptance.forget(uri)
 
     def _keep_quiet(self, uri: str, reason: EmptyReason) -> None:
-        self._periods[uri] = _Quiet(self._clock() + self._settings().quiet_ms / 1000, reason)
+        self._periods[uri] = _QuietPeriod(self._clock() + self._settings().quiet_ms / 1000, reason)
 
 
 def is_inside_word(before: str, after: str) -> bool:
@@ -99,9 +100,5 @@ def is_inside_word(before: str, after: str) -> bool:
         before: Text before the cursor.
         after: Text from the cursor to the end of its line.
     """
-    touches_word = _is_word(before[-1:]) or _is_word(after[:1])
+    touches_word = is_word_character(before[-1:]) or is_word_character(after[:1])
     return touches_word and not _ALLOWED_AFTER_CURSOR.fullmatch(after)
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"

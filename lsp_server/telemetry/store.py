@@ -27,6 +27,7 @@ _BATCH_ROWS = 10_000
 _BATCH_WAIT_S = 0.2
 """Seconds for which the writer collects events for a transaction."""
 _CLOSE_TIMEOUT_S = 30.0
+"""Maximum seconds for the thread to write what is queued, which a locked store delays."""
 _RETRY_S = 1.0
 """Seconds between attempts to write to a locked store."""
 _MAX_PENDING = 20_000

@@ -251,7 +251,7 @@ def test_with_exact_caching_or_on_a_fast_machine_the_prompt_is_never_short(tiny_
     assert last(engine, request).statistics.prompt_tokens == full
 
 
-def test_defect_1_a_closed_document_and_workspace_leave_no_trace_in_the_next_answer(tiny_model):
+def test_a_closed_document_and_workspace_leave_no_trace_in_the_next_answer(tiny_model):
     """The next request computes its whole prompt, has no snippets, and gets the text of an engine without files."""
     engine = Engine(tiny_model)
     request = dataclasses.replace(FREE, workspace="w", document="closed")
@@ -282,7 +282,7 @@ UNUSUAL = {
 
 @pytest.mark.parametrize("layout", list(Layout))
 @pytest.mark.parametrize("kind", UNUSUAL)
-def test_defect_13_every_document_gets_a_prompt_that_fits(tiny_model, kind, layout):
+def test_every_document_gets_a_prompt_that_fits(tiny_model, kind, layout):
     sessions = SessionSettings(capacity=1536)
     engine = Engine(tiny_model, EngineSettings(sessions=sessions))
     request = dataclasses.replace(UNUSUAL[kind], layout=layout, max_tokens=2)
@@ -290,9 +290,7 @@ def test_defect_13_every_document_gets_a_prompt_that_fits(tiny_model, kind, layo
 
 
 @pytest.mark.parametrize(("language", "text"), [("java", "A<" * 30_000), ("python", "/*\n" * 5_000)])
-def test_defect_3_a_document_that_exceeds_the_parsers_limits_is_completed_without_its_grammar(
-    tiny_model, language, text
-):
+def test_a_document_that_exceeds_the_parsers_limits_is_completed_without_its_grammar(tiny_model, language, text):
     engine = Engine(tiny_model, parsing=ParserProcess(cpu_limit_s=0.5))
     index(engine, WorkspaceFile("hostile", text))
     request = dataclasses.replace(RAW, prefix=text, suffix="", language=language, mode=Mode.AUTO, max_tokens=4)

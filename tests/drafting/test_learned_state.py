@@ -51,7 +51,7 @@ def test_without_a_file_the_calibration_is_the_default(tmp_path):
     assert is_default(load_calibration(tmp_path / "calibration.json", "model-a"))
 
 
-def test_defect_7_the_saved_file_does_not_depend_on_the_written_tokens(tmp_path):
+def test_the_saved_file_does_not_depend_on_the_written_tokens(tmp_path):
     """The same evidence about other tokens gives the same file, so it cannot reveal text."""
     files = []
     for first in (1, 11, 31):
@@ -67,14 +67,14 @@ def test_defect_7_the_saved_file_does_not_depend_on_the_written_tokens(tmp_path)
     assert len(set(files)) == 1
 
 
-def test_defect_7_recycled_candidates_stay_in_their_workspace_and_go_with_it(drafters):
+def test_recycled_candidates_stay_in_their_workspace_and_go_with_it(drafters):
     assert (drafters.recycling("workspace").candidates >= 0).any()
     assert (drafters.recycling("another").candidates < 0).all()
     drafters.close_workspace("workspace")
     assert (drafters.recycling("workspace").candidates < 0).all()
 
 
-def test_defect_7_files_of_earlier_versions_are_deleted(tmp_path):
+def test_files_of_earlier_versions_are_deleted(tmp_path):
     for name in ("0a1b.npz", "0a1b.npz.refused", "0a1b.npzk3j2", "0a1b.json"):
         (tmp_path / name).write_bytes(b"tokens")
     delete_token_files(tmp_path)

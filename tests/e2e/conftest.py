@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,54 +69,50 @@ class EngineRoom:
 
     def wait_for_completions(self, outcome: str, count: int, timeout_s: float = 60) -> None:
         """Wait until more than `count` completions ended; "" stands for all outcomes."""
-        deadline = time.monotonic() + timeout_s
-        while self.completions(outcome) <= count:
-            assert time.monotonic() < deadline, f"no completion ended as {outcome!r}"
+        _wait(lambda: self.completions(outcome) > count, f"no completion ended as {outcome!r}", timeout_s)
 
     def kept_away(self, reason: str) -> int:
         """Return how many requests of all servers showed nothing for a reason, by their telemetry."""
-        store = open_store(Path(self.environment["DRAFTLINE_STATE_DIR"]) / "telemetry.sqlite3")
-        refused = "SELECT coalesce(sum(requests), 0) FROM refusals WHERE reason = ?"
-        empty = "SELECT count(*) FROM suggestions WHERE reason = ?"
-        counts = [store.execute(query, (reason,)).fetchone()[0] for query in (refused, empty)]
-        store.close()
-        return sum(counts)
+        with self._store() as store:
+            refused = "SELECT coalesce(sum(requests), 0) FROM refusals WHERE reason = ?"
+            empty = "SELECT count(*) FROM suggestions WHERE reason = ?"
+            return sum(store.execute(query, (reason,)).fetchone()[0] for query in (refused, empty))
+
+    def wait_for_kept_away(self, reason: str, count: int, timeout_s: float = 30) -> None:
+        """Wait until more than `count` requests showed nothing for a reason."""
+        _wait(lambda: self.kept_away(reason) > count, f"no request was refused as {reason!r}", timeout_s)
 
     def outcomes(self, outcome: str) -> int:
         """Return how many suggestions of all servers had an outcome, by their telemetry."""
-        store = open_store(Path(self.environment["DRAFTLINE_STATE_DIR"]) / "telemetry.sqlite3")
-        count = store.execute("SELECT count(*) FROM suggestions WHERE outcome = ?", (outcome,)).fetchone()[0]
-        store.close()
-        return count
+        with self._store() as store:
+            query = "SELECT count(*) FROM suggestions WHERE outcome = ?"
+            return store.execute(query, (outcome,)).fetchone()[0]
 
     def wait_for_outcome(self, outcome: str, count: int, timeout_s: float = 30) -> None:
         """Wait until more than `count` suggestions had an outcome."""
-        deadline = time.monotonic() + timeout_s
-        while self.outcomes(outcome) <= count:
-            assert time.monotonic() < deadline, f"no suggestion was {outcome!r}"
+        _wait(lambda: self.outcomes(outcome) > count, f"no suggestion was {outcome!r}", timeout_s)
 
     def latest_requests(self, count: int = 12) -> str:
         """Return a line for each of the latest requests of all servers, by their telemetry: no text, but its fate."""
         columns = "id, reason, detail, stop_reason, suggestions, characters, wait_ms, answer_ms, shown, outcome"
-        path = Path(self.environment["DRAFTLINE_STATE_DIR"]) / "telemetry.sqlite3"
-        if not path.exists():
+        if not self._store_path.exists():
             return "none"
-        store = open_store(path)
-        rows = store.execute(f"SELECT {columns} FROM suggestions ORDER BY at DESC LIMIT ?", (count,)).fetchall()
-        refused = store.execute("SELECT reason, sum(requests) FROM refusals GROUP BY reason").fetchall()
-        store.close()
+        with self._store() as store:
+            rows = store.execute(f"SELECT {columns} FROM suggestions ORDER BY at DESC LIMIT ?", (count,)).fetchall()
+            refused = store.execute("SELECT reason, sum(requests) FROM refusals GROUP BY reason").fetchall()
         return "\n".join([columns, *(", ".join(map(str, row)) for row in reversed(rows)), f"refused: {refused}"])
-
-    def wait_for_kept_away(self, reason: str, count: int, timeout_s: float = 30) -> None:
-        """Wait until more than `count` requests showed nothing for a reason."""
-        deadline = time.monotonic() + timeout_s
-        while self.kept_away(reason) <= count:
-            assert time.monotonic() < deadline, f"no request was refused as {reason!r}"
 
     def close(self) -> None:
         """End the remaining processes of this session."""
         for process in self._processes():
             process.kill()
+
+    @property
+    def _store_path(self) -> Path:
+        return Path(self.environment["DRAFTLINE_STATE_DIR"]) / "telemetry.sqlite3"
+
+    def _store(self) -> closing[sqlite3.Connection]:
+        return closing(open_store(self._store_path))
 
     def _processes(self) -> list[psutil.Process]:
         mine = []
@@ -126,6 +124,12 @@ class EngineRoom:
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
         return mine
+
+
+def _wait(condition: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, otherwise
 
 
 @pytest.fixture(scope="session")

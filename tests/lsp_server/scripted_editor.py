@@ -8,7 +8,6 @@ from lsprotocol import types
 
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
 from lsp_server.documents.documents import DocumentStore
-from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.gate.acceptance_model import Strictness
@@ -153,9 +152,9 @@ class ScriptedEditor:
         changes = []
         for start, end, text in replacements:
             places = [self.document.lines.advance(Place(0, 0), at) for at in (start, end)]
-            span = types.Range(*(self.document.position(place, PositionEncoding.UTF32) for place in places))
+            span = types.Range(*(self.document.position(place) for place in places))
             changes.append(types.TextDocumentContentChangePartial(span, text))
-        self.edited(self.document.apply(changes, self.document.version + 1, PositionEncoding.UTF32))
+        self.edited(self.document.apply(changes, self.document.version + 1))
 
     def break_line(self, indentation):
         """Break the line at the cursor as VS Code does: what the line has of the same indentation alone is removed."""
@@ -186,7 +185,7 @@ class ScriptedEditor:
             document=self.document,
             version=self.document.version,
             place=place,
-            position=self.document.position(place, PositionEncoding.UTF16),
+            position=self.document.position(place),
             situation=situation_at(self.document, place),
             invoked=invoked,
             received=self.clock(),

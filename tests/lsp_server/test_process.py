@@ -190,7 +190,7 @@ async def listening(spawn):
 
 
 @pytest.mark.parametrize("options", [{}, {"token": "guessed"}, {"token": 7}], ids=["none", "wrong", "no text"])
-async def test_defect_12_a_tcp_client_without_the_token_is_refused_and_disconnected(spawn, options):
+async def test_a_tcp_client_without_the_token_is_refused_and_disconnected(spawn, options):
     _, port, _ = await listening(spawn)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(initialize(**options) + message(id=2, method="workspace/executeCommand", params={"command": "x"}))
@@ -198,7 +198,7 @@ async def test_defect_12_a_tcp_client_without_the_token_is_refused_and_disconnec
     assert await reader.read() == b""
 
 
-async def test_defect_12_a_web_pages_request_has_no_effect(spawn):
+async def test_a_web_pages_request_has_no_effect(spawn):
     _, port, _ = await listening(spawn)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     body = message(
@@ -210,7 +210,7 @@ async def test_defect_12_a_web_pages_request_has_no_effect(spawn):
     assert await reader.read() == b""
 
 
-async def test_defect_12_only_the_user_can_read_the_token_file_and_a_large_first_message_is_ignored(spawn, runtime):
+async def test_only_the_user_can_read_the_token_file_and_a_large_first_message_is_ignored(spawn, runtime):
     _, port, token = await listening(spawn)
     assert (runtime / "state" / "server-token").stat().st_mode & 0o077 == 0
     reader, writer = await asyncio.open_connection("127.0.0.1", port)

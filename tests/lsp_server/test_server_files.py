@@ -95,7 +95,7 @@ async def test_the_status_says_a_files_reason_until_another_file_is_completed(pa
     assert client.statuses[-1].kind == "ready"
 
 
-async def test_defect_5_a_document_whose_uri_is_no_valid_path_is_completed_and_other_files_are_indexed(
+async def test_a_document_whose_uri_is_no_valid_path_is_completed_and_other_files_are_indexed(
     paced, start_client, tmp_path
 ):
     (tmp_path / "a.py").write_text("a")
@@ -110,9 +110,7 @@ async def test_defect_5_a_document_whose_uri_is_no_valid_path_is_completed_and_o
         assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
 
 
-async def test_defect_6_a_pipe_in_the_workspace_delays_neither_the_index_nor_the_shutdown(
-    paced, start_client, tmp_path
-):
+async def test_a_pipe_in_the_workspace_delays_neither_the_index_nor_the_shutdown(paced, start_client, tmp_path):
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / ".gitignore").symlink_to("pipe.py")
     (tmp_path / ".draftline.toml").symlink_to("pipe.py")
@@ -126,7 +124,7 @@ async def test_defect_6_a_pipe_in_the_workspace_delays_neither_the_index_nor_the
     await client.stop()
 
 
-async def test_defect_1_the_engine_forgets_what_is_closed(paced, start_client, tmp_path):
+async def test_the_engine_forgets_what_is_closed(paced, start_client, tmp_path):
     (tmp_path / "a.py").write_text("text")
     client = await start_client(folders=[tmp_path])
     await client.ready()
@@ -147,7 +145,7 @@ async def test_defect_1_the_engine_forgets_what_is_closed(paced, start_client, t
     assert found.workspaces == (tmp_path.as_uri(),)
 
 
-async def test_defect_1_the_engine_forgets_what_an_editor_used_that_is_gone(paced, start_client, tmp_path):
+async def test_the_engine_forgets_what_an_editor_used_that_is_gone(paced, start_client, tmp_path):
     (tmp_path / "a.py").write_text("text")
     client = await start_client(folders=[tmp_path])
     client.open((tmp_path / "a.py").as_uri(), "text")

@@ -111,7 +111,7 @@ async def test_an_unknown_setting_is_reported_once_with_the_nearest_name(paced, 
     assert logged.count('initializationOptions: there is no setting "max_tokns". The nearest is "max_tokens".') == 1
 
 
-async def test_defect_14_many_quick_changes_of_settings_leave_no_socket_open(paced, start_client):
+async def test_many_quick_changes_of_settings_leave_no_socket_open(paced, start_client):
     client = await start_client()
     await client.ready()
     client.open(URI, "x =")

@@ -47,7 +47,7 @@ const STARTS: Record<string, string[]> = {
 };
 
 for (const [name, words] of Object.entries(STARTS)) {
-  test(`defect 8: ${name} runs the installed modules and none of the workspace`, () => {
+  test(`${name} runs the installed modules and none of the workspace`, () => {
     const output = printed(words);
     assert.match(output, /of the user/);
     assert.doesNotMatch(output, /of the workspace/);

@@ -3,6 +3,7 @@
 
 import * as vscode from "vscode";
 import type { LanguageClient, Range } from "vscode-languageclient/node";
+import { reasonOf } from "./errors.js";
 import { changedText, summaryOf } from "./lines.js";
 import { setting } from "./settings.js";
 
@@ -81,7 +82,7 @@ export class NextEdits implements vscode.Disposable {
       }
     } catch (error) {
       if (!running.token.isCancellationRequested) {
-        client.debug(`next edit: ${error instanceof Error ? error.message : String(error)}`);
+        client.debug(`next edit: ${reasonOf(error)}`);
       }
     } finally {
       running.dispose();

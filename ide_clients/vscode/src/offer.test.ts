@@ -122,7 +122,7 @@ test("an item that rewrites text before the cursor is not shown", () => {
   assert.equal(readOffer([{ insertText: "food", range }], origin, 1, true)?.items[0]?.text, "d");
 });
 
-test("defect 14: text for an older version of the document is not drawn", () => {
+test("text for an older version of the document is not drawn", () => {
   const origin: Origin = { uri: "u", version: 7, position: { line: 2, character: 4 }, head: "x = ", tail: "" };
   const partial = { id: "a", uri: "u", version: 7, position: { line: 2, character: 4 }, items: [], done: false };
   assert.ok(answers(partial, origin));

@@ -5,6 +5,7 @@ import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import * as vscode from "vscode";
+import { reasonOf } from "./errors.js";
 import { PROBE, moduleArguments, wheelVersion } from "./launch.js";
 import { setting } from "./settings.js";
 
@@ -110,7 +111,7 @@ export class PythonFinder {
         return python;
       });
     } catch (error) {
-      this.log.error(error instanceof Error ? error.message : String(error));
+      this.log.error(reasonOf(error));
       void vscode.window.showErrorMessage("draftline could not be installed; “draftline: Show Log” says why.");
       return undefined;
     }

@@ -1,6 +1,7 @@
 // The quiet controls: commands that the server runs, and the setting `trigger`.
 
 import * as vscode from "vscode";
+import { reasonOf } from "./errors.js";
 import { setting, update } from "./settings.js";
 
 const MINUTES = [5, 15, 60, 240];
@@ -14,7 +15,7 @@ async function run(command: string, ...words: unknown[]): Promise<void> {
     const sentence = await vscode.commands.executeCommand<string>(command, ...words);
     vscode.window.setStatusBarMessage(sentence === "" ? "draftline makes automatic suggestions." : sentence, SHOWN_MS);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = reasonOf(error);
     void vscode.window.showWarningMessage(`draftline: the server did not run the command (${reason}).`);
   }
 }

@@ -4,6 +4,7 @@
 
 import * as vscode from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
+import { reasonOf } from "./errors.js";
 import { type ChangedLines, changedLines, linesBeside, linesOf } from "./lines.js";
 
 const STATE = "draftline.edit"; // "generating", "shown" or ""
@@ -133,7 +134,7 @@ export class SelectionEdits implements vscode.Disposable {
       return text;
     } catch (error) {
       if (!running.token.isCancellationRequested) {
-        tell(error instanceof Error ? error.message : String(error));
+        tell(reasonOf(error));
       }
       return undefined;
     } finally {

@@ -3,6 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import * as vscode from "vscode";
 import { LanguageClient, type LanguageClientOptions, RevealOutputChannelOn } from "vscode-languageclient/node";
+import { reasonOf } from "./errors.js";
 import { serverCommand } from "./launch.js";
 import { SECTION } from "./manifest.js";
 import type { PartialCompletion } from "./offer.js";
@@ -94,7 +95,7 @@ export class Server implements vscode.Disposable {
     try {
       await client.start();
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       this.log.error(reason);
       this.onStatus(client, { kind: "error", message: `the language server did not start (${reason}); “draftline: Show Log” says more` });
     }

@@ -7,6 +7,7 @@ import * as vscode from "vscode";
 import { InlineCompletionRequest, type InlineCompletionParams } from "vscode-languageclient";
 import type { LanguageClient } from "vscode-languageclient/node";
 import { Drawing } from "./drawing.js";
+import { reasonOf } from "./errors.js";
 import type { Offer, Origin, PartialCompletion, RawItem } from "./offer.js";
 import { answers, isSameOffer, isTyping, lastLineTyped, readOffer, remaindersAfter, remaindersOf } from "./offer.js";
 import { OwnCall } from "./ownCall.js";
@@ -189,7 +190,7 @@ export class Suggestions implements vscode.Disposable {
       const items = (Array.isArray(result) ? result : (result?.items ?? [])) as RawItem[];
       offer = readOffer(items, request.origin, request.serial, true);
     } catch (error) {
-      client.debug(`inline completion: ${error instanceof Error ? error.message : String(error)}`);
+      client.debug(`inline completion: ${reasonOf(error)}`);
     }
     const isStillWanted = this.pending.includes(request);
     this.pending = this.pending.filter((other) => other !== request);

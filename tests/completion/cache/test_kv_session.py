@@ -250,7 +250,7 @@ def test_a_user_with_many_documents_takes_no_memory_of_another_one(model, text, 
     assert sessions.tokens_each() > len(text)  # of two documents, in which somebody types
 
 
-def test_defect_1_a_short_document_takes_memory_for_its_tokens(model, text):
+def test_a_short_document_takes_memory_for_its_tokens(model, text):
     long, short = (KVSession(model, SETTINGS) for _ in range(2))
     long.prepare(prompt_of(text * 2), CacheMode.EXACT, CancelToken())
     short.prepare(prompt_of(text[:20]), CacheMode.EXACT, CancelToken())
@@ -259,7 +259,7 @@ def test_defect_1_a_short_document_takes_memory_for_its_tokens(model, text):
     assert short.cache.size_bytes * long.cache.slots == long.cache.size_bytes * short.cache.slots
 
 
-def test_defect_1_forty_short_documents_stay_within_the_budget(model, text):
+def test_forty_short_documents_stay_within_the_budget(model, text):
     alone = KVSession(model, SETTINGS)
     alone.prepare(prompt_of(text[:20]), CacheMode.EXACT, CancelToken())
     size = alone.cache.size_bytes
@@ -273,7 +273,7 @@ def test_defect_1_forty_short_documents_stay_within_the_budget(model, text):
     assert sum(session.cache.size_bytes for session in opened[-10:]) == 10 * size
 
 
-def test_defect_1_a_closed_document_holds_no_memory(model, text):
+def test_a_closed_document_holds_no_memory(model, text):
     sessions = KVSessions(model, SETTINGS)
     sessions.open("a").prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
     keys = weakref.ref(sessions.open("a").cache.store.tensors["keys"])

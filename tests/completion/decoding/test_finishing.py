@@ -70,7 +70,7 @@ def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, ma
     ],
     ids=["a broken line", "a brace too many", "another brace too many"],
 )
-def test_defect_14_text_that_was_shown_stays_where_the_text_after_the_cursor_is_broken(
+def test_text_that_was_shown_stays_where_the_text_after_the_cursor_is_broken(
     tiny_model, language, prefix, text, suffix
 ):
     """There a shorter cut can fit the broken text better than what was shown."""

@@ -58,7 +58,7 @@ def test_deep_nesting_takes_bounded_work(language, text, monkeypatch):
 
 
 @pytest.mark.parametrize("language", ["python", "javascript", "json"])
-def test_defect_3_a_long_line_takes_linear_work(language, monkeypatch):
+def test_a_long_line_takes_linear_work(language, monkeypatch):
     work = Work(monkeypatch, GRAMMARS.load(language).acceptor)
     assert read(language, b"[" + b"1, " * (MEGABYTE // 60)) is not None
     quarter, work.done = work.done, 0
@@ -66,7 +66,7 @@ def test_defect_3_a_long_line_takes_linear_work(language, monkeypatch):
     assert work.done <= 4 * quarter + 10
 
 
-def test_defect_3_a_prefix_longer_than_the_maximum_is_refused():
+def test_a_prefix_longer_than_the_maximum_is_refused():
     off = GrammarConstraint.open(GRAMMARS, "python", "x = [" + "1, " * (MEGABYTE // 3), "", GrammarMode.STRICT)
     assert isinstance(off, Off)
     assert off.off_reason is OffReason.TOO_LARGE
@@ -173,7 +173,7 @@ class CancelChecks(InProcess):
 
 
 @pytest.mark.parametrize("unit", ["f(1); ", "\n", "f(1)\n"])
-def test_defect_3_a_long_prefix_is_read_in_pieces_between_checks_of_the_cancel_token(unit):
+def test_a_long_prefix_is_read_in_pieces_between_checks_of_the_cancel_token(unit):
     text, checks = unit * (60_000 // len(unit)), CancelChecks()
     GrammarConstraint.open(GRAMMARS, "python", text, "", GrammarMode.STRICT, "", checks)
     assert checks.count >= len(text) // 1024

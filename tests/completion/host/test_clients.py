@@ -1,4 +1,4 @@
-"""Clients that share a host: what they no longer use is forgotten (defect 1), and they do not disturb each other."""
+"""Clients that share a host: what they no longer use is forgotten, and they do not disturb each other."""
 
 import asyncio
 import subprocess

@@ -59,7 +59,7 @@ async def test_a_room_of_thirty_people_with_two_windows_each_is_let_in(start_hos
         writer.close()
 
 
-async def test_defect_12_idle_tcp_connections_beyond_the_cap_are_refused_and_the_unix_socket_answers(start_host):
+async def test_idle_tcp_connections_beyond_the_cap_are_refused_and_the_unix_socket_answers(start_host):
     limited = settings(tcp_connections=8)
     unix_client = await start_host(PacedEngine(), limited)
     streams = [await asyncio.open_connection(limited.tcp.host, limited.tcp.port) for _ in range(50)]
@@ -75,7 +75,7 @@ async def test_defect_12_idle_tcp_connections_beyond_the_cap_are_refused_and_the
         await writer.wait_closed()
 
 
-async def test_defect_12_connections_that_never_shake_hands_count_towards_the_cap_too(start_host):
+async def test_connections_that_never_shake_hands_count_towards_the_cap_too(start_host):
     limited = settings(tls_context(CERTIFICATE, None), tcp_connections=8)
     unix_client = await start_host(PacedEngine(), limited)
     streams = [await asyncio.open_connection(limited.tcp.host, limited.tcp.port) for _ in range(50)]
@@ -136,7 +136,7 @@ async def test_a_closed_tcp_connection_no_longer_counts_towards_the_cap(start_ho
     ],
     ids=["nothing", "half a header", "half a body", "half a chunked body"],
 )
-async def test_defect_12_a_request_that_does_not_arrive_in_time_is_refused(start_host, part):
+async def test_a_request_that_does_not_arrive_in_time_is_refused(start_host, part):
     limited = settings(request_s=0.05)
     client = await start_host(PacedEngine(), limited)
     async with connected(limited) as (reader, writer):

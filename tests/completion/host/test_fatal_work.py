@@ -43,7 +43,7 @@ def is_served(fatal, key, version):
     return True
 
 
-def test_defect_3_a_text_is_refused_after_two_hosts_ended_on_it(hosts):
+def test_a_text_is_refused_after_two_hosts_ended_on_it(hosts):
     hosts.end_on("document", "text")
     assert is_served(hosts.start(), "document", "text")
     hosts.end_on("document", "text", hosts=2)

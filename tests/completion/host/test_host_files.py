@@ -40,7 +40,7 @@ def blocked(path):
         ("log_path", "DRAFTLINE_STATE_DIR"),
     ],
 )
-def test_defect_14_a_file_that_the_host_cannot_write_is_a_storage_error_with_what_to_do(runtime, name, variable):
+def test_a_file_that_the_host_cannot_write_is_a_storage_error_with_what_to_do(runtime, name, variable):
     path = blocked(getattr(host_address("paced", "auto"), name))
     with pytest.raises(StorageError, match=f"{path} cannot be written .*set {variable} to another folder"):
         serve(HostSettings(model="paced"), PacedEngine().load, on_listening=lambda _: None)
@@ -48,7 +48,7 @@ def test_defect_14_a_file_that_the_host_cannot_write_is_a_storage_error_with_wha
 
 @pytest.mark.skipif(os.getuid() == 0, reason="the superuser may write to a read-only folder")
 @pytest.mark.parametrize("variable", ["DRAFTLINE_RUNTIME_DIR", "DRAFTLINE_STATE_DIR"])
-def test_defect_14_a_read_only_folder_is_a_storage_error(runtime, variable):
+def test_a_read_only_folder_is_a_storage_error(runtime, variable):
     folder = Path(os.environ[variable])
     folder.mkdir(mode=0o500, parents=True)
     with pytest.raises(StorageError, match=variable):

@@ -1,4 +1,4 @@
-"""Hosts that hang, because they are stopped (defect 10): every wait ends in time, and the host is replaced."""
+"""Hosts that hang, because they are stopped: every wait ends in time, and the host is replaced."""
 
 import asyncio
 import os
@@ -74,7 +74,7 @@ def is_reported_hung(statuses, pid):
     return any(status.state == "starting" and f"process {pid}) hangs" in status.sentence for status in statuses)
 
 
-async def test_defect_10_a_request_to_a_stopped_host_is_served_by_a_new_one_as_status_and_log_report(clients, caplog):
+async def test_a_request_to_a_stopped_host_is_served_by_a_new_one_as_status_and_log_report(clients, caplog):
     client, statuses = clients()
     pid = (await client.connect()).pid
     stop(pid)
@@ -85,7 +85,7 @@ async def test_defect_10_a_request_to_a_stopped_host_is_served_by_a_new_one_as_s
     assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
-async def test_defect_10_a_new_client_replaces_a_host_that_was_stopped(clients):
+async def test_a_new_client_replaces_a_host_that_was_stopped(clients):
     first, _ = clients()
     pid = (await first.connect()).pid
     stop(pid)
@@ -152,7 +152,7 @@ async def test_a_client_that_was_stopped_itself_does_not_end_a_healthy_host(clie
 
 
 @pytest.mark.parametrize("stage", ["listening", "loading", "warm-up"])
-async def test_defect_10_a_host_stopped_before_it_is_ready_is_replaced(clients, order, stage):
+async def test_a_host_stopped_before_it_is_ready_is_replaced(clients, order, stage):
     order.write_text(f"{stage} STOP")
     client, statuses = clients()
     with suppress(HostGoneError):  # a client that saw the host load gets an error; its next request starts another host

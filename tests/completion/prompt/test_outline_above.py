@@ -175,7 +175,7 @@ def test_an_outline_is_bounded_and_keeps_the_last_imports():
     ],
     ids=["a head of 20,000 characters", "200 levels"],
 )
-def test_defect_13_heads_are_bounded_and_the_innermost_are_kept(above, innermost):
+def test_heads_are_bounded_and_the_innermost_are_kept(above, innermost):
     outline = outline_above(above, " " * 300 + "x", "python")
     assert len(outline) <= MAX_CHARACTERS
     assert outline.endswith(innermost)

@@ -122,7 +122,7 @@ def test_a_block_has_no_end_with_text_after_the_cursor():
     assert BlockEnd("    x = foo(", " + 1)\n", "python").end("a)\nb = 1\n") is None
 
 
-def test_defect_3_a_growing_text_takes_linear_work():
+def test_a_growing_text_takes_linear_work():
     def work(lines):
         block_end, text = BlockEnd("f(\n", "", "javascript"), "  a,\n" * lines
         return lines_run(lambda: [block_end.end(text[:end]) for end in range(0, len(text), 5)])

@@ -51,7 +51,7 @@ def parser(request):
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_defect_3_a_hostile_text_raises_a_parse_limit_error_and_the_next_text_is_parsed(parser, kind):
+def test_a_hostile_text_raises_a_parse_limit_error_and_the_next_text_is_parsed(parser, kind):
     language, text = HOSTILE[kind]
     with pytest.raises(ParseLimitError, match="CPU time"):
         parser(definitions, text, language)
@@ -95,7 +95,7 @@ def test_closing_while_the_child_starts_leaves_none(parser):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux enforces RLIMIT_AS")
 @pytest.mark.parametrize(("bound", "most_bytes"), [("kernel", 200_000_000), ("parent", 400_000_000)])
-def test_defect_3_the_memory_of_a_parse_is_bounded(bound, most_bytes):
+def test_the_memory_of_a_parse_is_bounded(bound, most_bytes):
     """The parent sees the memory a moment after it is taken."""
     done = subprocess.run([sys.executable, "-c", SCRIPT, bound], capture_output=True, text=True, check=True)
     assert 0 < int(done.stdout) <= most_bytes

@@ -198,7 +198,7 @@ def parser():
     ],
     ids=["comment openers in a template", "comments before code", "one name many times"],
 )
-def test_defect_3_a_long_definition_takes_linear_time(language, text, name, parser):
+def test_a_long_definition_takes_linear_time(language, text, name, parser):
     """A quadratic search takes 25 s of CPU time for each text; the parser's limit is 3 s."""
     found = {definition.name: definition.outline for definition in parser(definitions, text, language)}
     assert len(found[name]) <= MAX_OUTLINE_CHARACTERS

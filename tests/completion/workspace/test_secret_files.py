@@ -13,7 +13,7 @@ from completion.workspace.secret_files import ALWAYS, UNLESS_CODE, is_secret, is
      "kubeconfig", "kubeconfig.yaml", "gcloud/access.db", "authinfo.gpg", "htpasswd",
      ".ssh/config.py", "C:\\work\\secrets.yaml", "secrets.sh", ".bash_history", "config/credentials/prod.yml.enc"],
 )  # fmt: skip
-def test_defect_14_names_of_secret_files_are_recognised(path):
+def test_names_of_secret_files_are_recognised(path):
     assert is_secret(path)
 
 

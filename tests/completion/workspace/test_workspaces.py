@@ -35,7 +35,7 @@ def asked(workspace, number=0):
     return CompletionRequest(f"from {number} import unusual_{number}\n\n", language="python", workspace=workspace)
 
 
-def test_defect_1_a_closed_workspace_takes_no_memory_and_gives_no_context(make):
+def test_a_closed_workspace_takes_no_memory_and_gives_no_context(make):
     workspaces, drafters = make()
     empty = workspaces.size_bytes
     apply(workspaces, update_of("a"))
@@ -46,7 +46,7 @@ def test_defect_1_a_closed_workspace_takes_no_memory_and_gives_no_context(make):
     assert workspaces.snippets(asked("a"), 500) == ()
 
 
-def test_defect_1_the_least_recently_used_workspace_goes_first(make):
+def test_the_least_recently_used_workspace_goes_first(make):
     workspaces, _ = make()
     apply(workspaces, update_of("a"))
     workspaces, _ = make(int(2.5 * workspaces.size_bytes))

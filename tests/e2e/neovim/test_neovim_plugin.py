@@ -145,7 +145,7 @@ def lay_trap(folder):
     (folder / "lsp_server" / "__init__.py").write_text("open('executed', 'w').close()\n")
 
 
-def test_defect_8_the_health_check_runs_no_code_of_the_current_folder(open_neovim, tmp_path):
+def test_the_health_check_runs_no_code_of_the_current_folder(open_neovim, tmp_path):
     python = json.dumps(sys.executable)
     neovim = open_neovim(f'require("draftline").setup({{ cmd = {{ {python}, "-m", "lsp_server", "--stdio" }} }})')
     lay_trap(tmp_path)
@@ -156,7 +156,7 @@ def test_defect_8_the_health_check_runs_no_code_of_the_current_folder(open_neovi
     assert "can be started" in "\n".join(neovim.lines())
 
 
-def test_defect_8_the_default_command_runs_no_code_of_the_current_folder(open_neovim, tmp_path):
+def test_the_default_command_runs_no_code_of_the_current_folder(open_neovim, tmp_path):
     neovim = open_neovim('require("draftline").setup({})')
     program, *words = neovim.lua("return vim.lsp.config.draftline.cmd")
     assert program == "python"

@@ -180,7 +180,7 @@ def test_a_reply_for_text_that_changed_is_not_shown(serve):
     assert set(neovim.ghosts) == {"", "ew", "w"}
 
 
-def test_defect_14_streamed_text_for_an_older_version_of_the_document_is_not_drawn(serve):
+def test_streamed_text_for_an_older_version_of_the_document_is_not_drawn(serve):
     neovim = serve({"x = ": [{"text": "new"}]}, held=["x = "], text="\nprint(x)\n")
     neovim.type("ix = ")
     neovim.wait_for_lua("waiting['x = ']", "the request")
@@ -267,3 +267,28 @@ def test_plug_mappings_and_switching_off_and_on(serve):
     neovim.wait_for_ghost(lambda ghost: ghost == "one")
     neovim.type("<C-y>")
     neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'x = one'", "the accepted text")
+
+
+# Neovim 0.11 has no inline completion of its own. vim.lsp loads its parts when they are used.
+WITHOUT_INLINE_COMPLETION = """
+local parts = getmetatable(vim.lsp)
+local load = parts.__index
+parts.__index = function(lsp, name)
+  if name ~= "inline_completion" then return load(lsp, name) end
+end
+vim.lsp.enable("draftline")
+"""
+
+
+def test_neovim_0_11_without_setup_draws_suggestions_as_ghost_text(serve):
+    neovim = serve({"ab": [{"text": "cde"}]}, start=WITHOUT_INLINE_COMPLETION)
+    assert not neovim.lua("return require('draftline.server').uses_builtin()")
+    neovim.type("iab")
+    neovim.wait_for_ghost(lambda ghost: ghost == "cde")
+
+
+def test_a_colour_scheme_keeps_the_old_text_of_next_edits_struck_through(serve):
+    neovim = serve({})
+    neovim.command("colorscheme habamax")
+    assert neovim.lua("return vim.api.nvim_get_hl(0, { name = 'DraftlineEditOld' }).link") == "@markup.strikethrough"
+    assert neovim.lua("return vim.api.nvim_get_hl(0, { name = '@markup.strikethrough' }).strikethrough")

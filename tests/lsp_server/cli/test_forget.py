@@ -1,4 +1,4 @@
-"""`draftline forget` (defect 7): deletes all recorded and learned data, and ends engines that would write it again."""
+"""`draftline forget`: deletes all recorded and learned data, and ends engines that would write it again."""
 
 import shutil
 import tempfile

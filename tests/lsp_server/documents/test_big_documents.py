@@ -18,7 +18,7 @@ NOT_FOLLOWED = (type, Document, python_types.ModuleType, python_types.FunctionTy
 
 
 @pytest.mark.parametrize("unit", ["x", "é😀"], ids=["ASCII", "beyond"])
-async def test_defect_2_a_line_of_two_megabytes_can_be_edited_and_the_status_says_why_nothing_is_suggested(
+async def test_a_line_of_two_megabytes_can_be_edited_and_the_status_says_why_nothing_is_suggested(
     paced, start_client, unit
 ):
     client = await start_client(max_file_mb=4)
@@ -34,7 +34,7 @@ async def test_defect_2_a_line_of_two_megabytes_can_be_edited_and_the_status_say
     assert len(await client.complete(FILE, 1, 3)) == 1
 
 
-async def test_defect_9_suggestions_in_a_big_document_keep_no_copies_of_its_text(paced, start_client):
+async def test_suggestions_in_a_big_document_keep_no_copies_of_its_text(paced, start_client):
     client = await start_client()
     await client.ready()
     client.open(FILE, "const value = 1;\n" * (CHARACTERS // 17), "javascript")
@@ -67,7 +67,7 @@ def held_characters(*roots):
     return count
 
 
-async def test_defect_9_a_suggestion_keeps_a_bounded_window_of_its_document_until_the_document_closes():
+async def test_a_suggestion_keeps_a_bounded_window_of_its_document_until_the_document_closes():
     editor = RecordedEditor("const value = 1;\n" * 20_000)
     for number in range(20):
         editor.type(f"v{number} = ")

@@ -10,7 +10,6 @@ from lsprotocol import types
 from completion.request import MAX_HISTORY_CHARACTERS
 from lsp_server.documents import edit_log
 from lsp_server.documents.documents import Document
-from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import TextLines
 
 TEXT = "".join(f"line {number}\n" for number in range(100))
@@ -23,7 +22,7 @@ class Editor:
 
     def edit(self, start, end, text):
         span = types.Range(types.Position(*start), types.Position(*end))
-        self.document.apply([types.TextDocumentContentChangePartial(span, text)], 0, PositionEncoding.UTF16)
+        self.document.apply([types.TextDocumentContentChangePartial(span, text)], 0)
 
     def write(self, line, column, text):
         """Type a text key by key, and return the histories after each key."""
@@ -131,7 +130,7 @@ def test_data_pastes_and_formatting_are_left_out(text):
 def test_a_text_that_is_sent_whole_is_the_change_in_it():
     editor = Editor()
     whole = types.TextDocumentContentChangeWholeDocument(TEXT.replace("line 7\n", "seven\n"))
-    editor.document.apply([whole], 0, PositionEncoding.UTF16)
+    editor.document.apply([whole], 0)
     assert editor.history() == "@@\n-line 7\n+seven\n"
 
 

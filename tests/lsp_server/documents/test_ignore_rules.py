@@ -50,7 +50,7 @@ def ignored_by_us(root, paths):
 @example({"ab", "a/b", "1"}, "[[:alpha:]]b\n!/\n[[:digit:]]", "")
 @example({"ac/d/b", "a/b", "dir/ac/b"}, "a**/b", "/a**")
 @example({"a b", "dir/a "}, "a\\ b \r\n", "\ufeffa\\ ")
-def test_defect_4_exactly_the_files_that_git_ignores_are_ignored(paths, rules, rules_below):
+def test_exactly_the_files_that_git_ignores_are_ignored(paths, rules, rules_below):
     files = {path for path in paths if not any(other.startswith(path + "/") for other in paths)}
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -65,7 +65,7 @@ def test_defect_4_exactly_the_files_that_git_ignores_are_ignored(paths, rules, r
 
 
 @pytest.mark.parametrize("line", ["a\\", "\\", "!", "!/", "/", "[z-a]", "[", "[[:nope:]]", "foo[a-\\"])
-def test_defect_4_a_malformed_line_does_not_affect_the_other_lines(tmp_path, line):
+def test_a_malformed_line_does_not_affect_the_other_lines(tmp_path, line):
     (tmp_path / ".gitignore").write_text(f"*.log\n{line}\n/build/\n")
     assert ignored_by_us(tmp_path, ["a.py", "b.log", "build/x", "src/build/x"]) == {"b.log", "build/x"}
 
@@ -81,7 +81,7 @@ def test_defect_4_a_malformed_line_does_not_affect_the_other_lines(tmp_path, lin
         ("a**\\/" * 50 + "z", "a/" * 2000 + "c"),
     ],
 )
-def test_defect_4_a_glob_with_many_asterisks_is_matched_without_backtracking(glob, path):
+def test_a_glob_with_many_asterisks_is_matched_without_backtracking(glob, path):
     """With backtracking, the first of these globs takes seconds and the others do not end."""
     assert IgnoreRules(glob.encode(), max_globs=1).verdict(path.encode(), is_folder=False) is None
     assert IgnoreRules(glob[:-1].encode(), max_globs=1).globs == 1

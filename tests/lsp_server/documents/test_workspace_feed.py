@@ -144,7 +144,7 @@ async def test_secret_and_ignored_files_are_never_sent(files, rules):
             assert not allowed or "node_modules" in path or path in recorder.sent
 
 
-async def test_defect_5_a_link_to_itself_does_not_affect_other_files(tmp_path):
+async def test_a_link_to_itself_does_not_affect_other_files(tmp_path):
     """Resolving such a link raises."""
     write(tmp_path, {f"f{number}.py": "x" for number in range(50)})
     (tmp_path / "loop").symlink_to("loop")
@@ -167,7 +167,7 @@ def test_a_chain_of_a_thousand_links_does_not_raise(tmp_path):
 @pytest.mark.parametrize(
     "uri", ["file:///a%00.py", "file:///a\0.py", "file:///a\ud800.py", "file://[a/b.py", "file:a.py"]
 )
-async def test_defect_5_a_uri_that_is_no_valid_path_has_no_file(tmp_path, uri):
+async def test_a_uri_that_is_no_valid_path_has_no_file(tmp_path, uri):
     feed, documents, recorder = make_feed(tmp_path)
     write(tmp_path, {"a.py": "a"})
     feed.changed(documents.open(types.TextDocumentItem(uri, "python", 1, "x")))
@@ -179,7 +179,7 @@ async def test_defect_5_a_uri_that_is_no_valid_path_has_no_file(tmp_path, uri):
     assert feed.refusal_of(uri.replace("a", ".env")) is EmptyReason.SECRET_FILE
 
 
-async def test_defect_6_a_changed_file_reached_through_a_link_or_outside_the_workspace_is_not_read(tmp_path):
+async def test_a_changed_file_reached_through_a_link_or_outside_the_workspace_is_not_read(tmp_path):
     """Else a link to `/etc` would send `/etc/passwd` to the engine."""
     write(tmp_path, {"project/a.py": "a", "outside/b.py": "b"})
     (tmp_path / "project" / "linked").symlink_to(tmp_path / "outside")
@@ -191,7 +191,7 @@ async def test_defect_6_a_changed_file_reached_through_a_link_or_outside_the_wor
     assert recorder.sent == {"a.py": "a"}
 
 
-async def test_defect_6_a_pipe_among_the_changed_files_does_not_block(tmp_path):
+async def test_a_pipe_among_the_changed_files_does_not_block(tmp_path):
     """A thread that opens a pipe waits for its writer, and the process cannot exit."""
     os.mkfifo(tmp_path / "pipe.py")
     write(tmp_path, {"a.py": "a"})
@@ -203,7 +203,7 @@ async def test_defect_6_a_pipe_among_the_changed_files_does_not_block(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "pipe", ".gitignore"])
-async def test_defect_6_an_ignore_file_that_is_a_link_is_not_read(tmp_path, target):
+async def test_an_ignore_file_that_is_a_link_is_not_read(tmp_path, target):
     """A link to a device would fill the memory, and one to a pipe would stop the event loop."""
     write(tmp_path, {"a.py": "a", "b.log": "b", ".draftlineignore": "*.log"})
     os.mkfifo(tmp_path / "pipe")
@@ -571,7 +571,7 @@ async def test_a_file_that_is_deleted_during_the_scan_is_left_out(tmp_path, monk
     assert recorder.sent == {"a.py": "a = 1\n"}
 
 
-async def test_defect_1_a_closed_folder_is_forgotten_before_anything_else_is_sent(tmp_path):
+async def test_a_closed_folder_is_forgotten_before_anything_else_is_sent(tmp_path):
     write(tmp_path, {"a.py": "a", "b.py": "b"})
     feed, _, recorder = make_feed(tmp_path)
     await feed.scan()
@@ -584,7 +584,7 @@ async def test_defect_1_a_closed_folder_is_forgotten_before_anything_else_is_sen
     assert [update.changed for update in after] == [first.changed]  # the store of folders still has the folder open
 
 
-async def test_defect_1_a_closed_document_is_forgotten_unless_it_is_open_again(tmp_path):
+async def test_a_closed_document_is_forgotten_unless_it_is_open_again(tmp_path):
     feed, documents, recorder = make_feed(tmp_path, index_files=0)
     for uri in ("untitled:1", "untitled:2"):
         documents.open(types.TextDocumentItem(uri, "python", 1, "text"))

@@ -9,12 +9,10 @@ from lsprotocol import types
 
 from completion.edits import NextEdit, NextEditRequest, NextEdits
 from lsp_server.documents.documents import Document
-from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import TextLines
 from lsp_server.editing.next_edits import NextEditor, OfferedEdit
 from tests.completion.host.paced_engine import likely_by_rules
 
-UTF16 = PositionEncoding.UTF16
 TEXT = "import zstd\n\nx = zstd.open(1)\ny = zstd.read(x)  # 𝄞 zstd\n\ndef f():\n    return zstd\n"
 
 edits = st.lists(
@@ -29,11 +27,11 @@ edits = st.lists(
 def change(document: Document, line: int, start: int, end: int, text: str) -> None:
     low, high = sorted((start, end))
     span = types.Range(types.Position(line, low), types.Position(line, high))
-    document.apply([types.TextDocumentContentChangePartial(span, text)], document.version + 1, UTF16)
+    document.apply([types.TextDocumentContentChangePartial(span, text)], document.version + 1)
 
 
 def text_at(document: Document, span: types.Range) -> str:
-    return document.lines.between(document.place(span.start, UTF16), document.place(span.end, UTF16))
+    return document.lines.between(document.place(span.start), document.place(span.end))
 
 
 @settings(deadline=None, max_examples=60)
@@ -50,7 +48,7 @@ def test_offered_edits_replace_exactly_the_text_that_they_name(before, meanwhile
     change(document, 0, 7, 11, "zstandard")
     for each in before:
         change(document, *each)
-        offered: list[OfferedEdit] = asyncio.run(NextEditor(find).edits(document, "a.py", UTF16))
+        offered: list[OfferedEdit] = asyncio.run(NextEditor(find).edits(document, "a.py"))
         assert not (changes and offered)
         for edit in offered:
             assert edit.version == document.version
@@ -66,8 +64,8 @@ def test_an_accepted_edit_leaves_the_other_lines_as_they_are():
     change(document, 0, 7, 11, "zstandard")
     editor = NextEditor(find)
     for _ in range(3):
-        first = asyncio.run(editor.edits(document, "a.py", UTF16))[0]
-        document.apply([types.TextDocumentContentChangePartial(first.range, first.new)], document.version + 1, UTF16)
+        first = asyncio.run(editor.edits(document, "a.py"))[0]
+        document.apply([types.TextDocumentContentChangePartial(first.range, first.new)], document.version + 1)
     assert document.lines.text() == TEXT.replace("zstd", "zstandard")
 
 
@@ -80,12 +78,12 @@ def test_the_engine_is_told_what_was_refused_in_this_document_so_that_it_finds_t
 
     change(document, 0, 7, 11, "zstandard")
     editor = NextEditor(find)
-    first = asyncio.run(editor.edits(document, "a.py", UTF16))[0]
+    first = asyncio.run(editor.edits(document, "a.py"))[0]
     editor.refuse(first.id)
-    assert all(edit.old != first.old for edit in asyncio.run(editor.edits(document, "a.py", UTF16)))
+    assert all(edit.old != first.old for edit in asyncio.run(editor.edits(document, "a.py")))
     other = Document("file:///b.py", "python", 1, TextLines(TEXT))
     change(other, 0, 7, 11, "zstandard")
-    asyncio.run(editor.edits(other, "b.py", UTF16))
+    asyncio.run(editor.edits(other, "b.py"))
     assert [len(request.refused) for request in asked] == [0, 1, 0]
     assert "zstd" not in asked[1].refused[0]
 
@@ -98,10 +96,10 @@ def test_an_applied_edit_that_is_undone_comes_back_on_request_only():
         return NextEdits(tuple(edit for edit in found if edit.fingerprint not in request.refused))
 
     def proposed(*, invoked: bool = False) -> list[OfferedEdit]:
-        return asyncio.run(editor.edits(document, "a.py", UTF16, invoked=invoked))
+        return asyncio.run(editor.edits(document, "a.py", invoked=invoked))
 
     def replace(span: types.Range, text: str) -> None:
-        document.apply([types.TextDocumentContentChangePartial(span, text)], document.version + 1, UTF16)
+        document.apply([types.TextDocumentContentChangePartial(span, text)], document.version + 1)
 
     change(document, 0, 7, 11, "zstandard")
     editor = NextEditor(find)
@@ -132,9 +130,9 @@ def test_an_applied_insertion_does_not_count_as_undone_and_is_proposed_at_other_
     change(document, 0, 9, 9, "\nlog(a, b)")
     editor = NextEditor(find)
     for line in (3, 6):
-        first, *_ = asyncio.run(editor.edits(document, "a.py", UTF16, invoked=False))
+        first, *_ = asyncio.run(editor.edits(document, "a.py", invoked=False))
         assert first.range.start.line == line
-        document.apply([types.TextDocumentContentChangePartial(first.range, first.new)], document.version + 1, UTF16)
+        document.apply([types.TextDocumentContentChangePartial(first.range, first.new)], document.version + 1)
         editor.accept(first.id)
 
 
@@ -146,7 +144,7 @@ def test_the_engine_is_not_asked_if_a_key_follows_at_once():
         return likely_by_rules(request)
 
     async def type_on():
-        finding = asyncio.ensure_future(NextEditor(find).edits(document, "a.py", UTF16, invoked=False))
+        finding = asyncio.ensure_future(NextEditor(find).edits(document, "a.py", invoked=False))
         await asyncio.sleep(0)
         change(document, 2, 0, 0, "y")
         return await finding
@@ -164,5 +162,5 @@ def test_an_edit_names_the_line_ends_that_it_replaces_in_a_text_that_mixes_them(
         return NextEdits((NextEdit(1, ("x", "y", "z"), new, 1.0),))
 
     change(document, 0, 7, 11, "zstandard")
-    (edit,) = asyncio.run(NextEditor(find).edits(document, "a.py", UTF16))
+    (edit,) = asyncio.run(NextEditor(find).edits(document, "a.py"))
     assert edit.old == text_at(document, edit.range) == ("x\ny\rz" if new else "x\ny\rz\r\n")

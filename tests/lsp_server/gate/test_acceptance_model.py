@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from completion.errors import ConfigurationError
@@ -62,9 +62,11 @@ def test_acceptances_raise_the_probability_and_rejections_lower_it():
     assert accepting.probability(later) > rejecting.probability(later) + 0.2
 
 
-@given(st.lists(st.booleans(), max_size=80), st.floats(-100, 100))
-def test_the_users_bias_stays_within_its_bounds(decisions, start):
-    gate = AcceptanceModel(AcceptanceWeights.shipped(), user_bias=start)
+@given(st.lists(st.booleans(), max_size=80))
+@example([False] * 80)
+@example([True] * 300)
+def test_the_users_bias_stays_within_its_bounds(decisions):
+    gate = AcceptanceModel(AcceptanceWeights.shipped())
     for accepted in decisions:
         gate.learn(offer(), accepted=accepted, at_s=1.0)
         assert -MAX_BIAS <= gate.user_bias <= MAX_BIAS

@@ -91,7 +91,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
 
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/proc/self/environ", "pipe", "real.toml"])
-def test_defect_6_a_projects_file_that_is_a_link_is_reported_and_ignored(tmp_path, target):
+def test_a_projects_file_that_is_a_link_is_reported_and_ignored(tmp_path, target):
     """A link to a device would fill the memory, and a link to a pipe would block the server."""
     (tmp_path / "real.toml").write_text("max_tokens = 9")
     os.mkfifo(tmp_path / "pipe")
@@ -140,7 +140,7 @@ def test_no_input_raises_and_every_key_is_applied_or_reported(values):
     ],
     ids=["digits", "hexadecimal", "arrays", "tables", "dotted", "long value", "long key", "many keys"],
 )
-def test_defect_6_hostile_settings_are_reported_briefly_and_the_other_sources_apply(tmp_path, text, problem):
+def test_hostile_settings_are_reported_briefly_and_the_other_sources_apply(tmp_path, text, problem):
     (tmp_path / PROJECT_FILE).write_text(text)
     settings, problems = load(tmp_path / "none.toml", [tmp_path], [Source("editor", {"debounce_ms": 7})])
     assert settings == dataclasses.replace(DEFAULTS, debounce_ms=7)

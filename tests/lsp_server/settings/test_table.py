@@ -69,7 +69,7 @@ def test_vs_code_declares_every_setting_with_the_same_bounds(name, declared):
         assert (declaration["minimum"], declaration["maximum"]) == (setting.low, setting.high)
 
 
-def test_defect_8_vs_code_takes_programs_models_and_addresses_from_the_users_settings_only(manifest, declared):
+def test_vs_code_takes_programs_models_and_addresses_from_the_users_settings_only(manifest, declared):
     chosen_by_user = {"python", "serverCommand", "installFrom"}
     chosen_by_user |= {camel_case(one.name) for one in NOT_FROM_PROJECT if one.scope is not Scope.CLIENT}
     assert {"model", "backend", "threads"} <= chosen_by_user

@@ -185,7 +185,7 @@ def test_a_command_does_not_advise_to_delete_a_store_that_another_program_has_lo
         open_store(store, timeout_s=0.01)
 
 
-def test_defect_14_a_locked_store_does_not_delay_the_start_and_gets_its_events_once_unlocked(store, lock):
+def test_a_locked_store_does_not_delay_the_start_and_gets_its_events_once_unlocked(store, lock):
     telemetry = Telemetry(store)
     telemetry.save(record("a"))
     assert not telemetry.flush(0)
@@ -196,7 +196,7 @@ def test_defect_14_a_locked_store_does_not_delay_the_start_and_gets_its_events_o
     telemetry.close()
 
 
-def test_defect_14_closing_makes_one_attempt_at_a_locked_store_and_logs_the_lost_events(store, lock, caplog):
+def test_closing_makes_one_attempt_at_a_locked_store_and_logs_the_lost_events(store, lock, caplog):
     telemetry = Telemetry(store)
     telemetry.save(record("a"))
     telemetry.close()
@@ -204,7 +204,7 @@ def test_defect_14_closing_makes_one_attempt_at_a_locked_store_and_logs_the_lost
     assert caplog.messages == [f"1 telemetry events are lost: another process locks {store}."]
 
 
-def test_defect_14_a_lock_while_the_store_shrinks_neither_ends_the_writer_nor_repeats_its_writes(store):
+def test_a_lock_while_the_store_shrinks_neither_ends_the_writer_nor_repeats_its_writes(store):
     writer = StoreWriter(store, size_limit_bytes=1)
     one = Write(
         "INSERT INTO refusals VALUES (1, 'python', 'disabled', 1) ON CONFLICT DO UPDATE SET requests = requests + 1", ()

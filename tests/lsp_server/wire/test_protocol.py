@@ -51,7 +51,7 @@ async def still_answers(process, id_=99):
     ],
     ids=["19 digits", "negative", "5,000 digits", "no number"],
 )
-async def test_defect_14_a_huge_integer_is_answered_with_invalid_params(server, number, code):
+async def test_a_huge_integer_is_answered_with_invalid_params(server, number, code):
     server.stdin.write(inline_completion(2, number))
     assert (await reply(server.stdout, 2))["error"]["code"] == code
     await still_answers(server)
@@ -59,7 +59,7 @@ async def test_defect_14_a_huge_integer_is_answered_with_invalid_params(server, 
 
 @pytest.mark.parametrize("depth", [900, 5_000, 100_000])
 @pytest.mark.parametrize("where", ["position", "settings"])
-async def test_defect_14_deep_json_is_answered_and_the_server_lives(server, depth, where):
+async def test_deep_json_is_answered_and_the_server_lives(server, depth, where):
     deep = b"[" * depth + b"]" * depth
     if where == "position":
         server.stdin.write(inline_completion(2, deep))
@@ -94,7 +94,7 @@ async def test_invalid_json_rpc_is_answered_with_an_error_without_an_id(server, 
     await still_answers(server)
 
 
-async def test_defect_14_a_header_line_over_64_kb_is_skipped(server):
+async def test_a_header_line_over_64_kb_is_skipped(server):
     server.stdin.write(b"X-Padding: " + b"x" * 1_000_000 + b"\r\n")
     await still_answers(server)
     server.stdin.write(b"Content-Length: " + b"9" * 5_000 + b"\r\n\r\n")
@@ -112,7 +112,7 @@ async def test_requests_before_initialize_and_a_second_initialize_are_refused(sp
     await still_answers(process)
 
 
-async def test_defect_14_a_request_after_shutdown_is_an_invalid_request(server):
+async def test_a_request_after_shutdown_is_an_invalid_request(server):
     late = (inline_completion(3, b"0"), message(id=4, method="shutdown"), message(id=5, method="no/such/method"))
     server.stdin.write(b"".join((message(id=2, method="shutdown"), *late)))
     replies = {received["id"]: received for received in [await next_reply(server.stdout) for _ in range(4)]}
@@ -122,7 +122,7 @@ async def test_defect_14_a_request_after_shutdown_is_an_invalid_request(server):
     assert await asyncio.wait_for(server.wait(), 20) == 0
 
 
-async def test_defect_14_a_response_that_nobody_waits_for_leaves_no_invalid_state_error_in_the_log(spawn):  # noqa: F811
+async def test_a_response_that_nobody_waits_for_leaves_no_invalid_state_error_in_the_log(spawn):  # noqa: F811
     process = await spawn("--stdio")
     params = {"processId": None, "rootUri": None, "capabilities": {"window": {"workDoneProgress": True}}}
     params["initializationOptions"] = {"model": "/nowhere"}

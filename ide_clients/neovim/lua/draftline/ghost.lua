@@ -8,13 +8,14 @@ local namespace = vim.api.nvim_create_namespace("draftline.ghost")
 function M.define_highlights()
   local ghost = vim.fn.hlexists("ComplHint") == 1 and "ComplHint" or "Comment"
   vim.api.nvim_set_hl(0, "DraftlineGhost", { link = ghost, default = true })
-  vim.api.nvim_set_hl(0, "DraftlineEditOld", { strikethrough = true, default = true })
-  vim.api.nvim_set_hl(0, "DraftlineEditNew", { link = "Comment", default = true })
   vim.api.nvim_set_hl(0, "DraftlineGhostCount", { link = "Comment", default = true })
 end
 
--- Return a line with spaces for tabs: virtual text shows a tab as one cell.
-local function expand_tabs(line, bufnr)
+--- Return a line with spaces for tabs: virtual text shows a tab as one cell.
+---@param line string
+---@param bufnr integer
+---@return string
+function M.expand_tabs(line, bufnr)
   return (line:gsub("\t", (" "):rep(vim.bo[bufnr].tabstop)))
 end
 
@@ -53,9 +54,9 @@ function M.draw(cursor, remainder, count)
   local lines = vim.split(remainder.text, "\n", { plain = true })
   local below = {}
   for i = 2, #lines do
-    below[#below + 1] = { { expand_tabs(lines[i], cursor.bufnr), "DraftlineGhost" } }
+    below[#below + 1] = { { M.expand_tabs(lines[i], cursor.bufnr), "DraftlineGhost" } }
   end
-  local first = expand_tabs(lines[1], cursor.bufnr)
+  local first = M.expand_tabs(lines[1], cursor.bufnr)
   local pieces = pieces_around(first, remainder.replaced) or { { offset = 0, text = first } }
   if #pieces == 1 and remainder.replaced ~= "" and remainder.is_final then
     draw_piece(cursor, 0, (" "):rep(vim.fn.strdisplaywidth(remainder.replaced)), "overlay", nil) -- accepting removes it

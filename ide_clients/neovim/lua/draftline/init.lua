@@ -8,7 +8,6 @@ local M = {}
 ---@param options draftline.Options?
 function M.setup(options)
   config.set(options)
-  require("draftline.ghost").define_highlights()
   require("draftline.keys").map_request()
   local server = require("draftline.server")
   vim.lsp.config(server.NAME, server.configuration())

@@ -5,7 +5,6 @@ local server = require("draftline.server")
 
 local M = {}
 
-local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 local METHOD = "textDocument/inlineCompletion"
 
 -- Return the item of a suggestion. It replaces the word before the cursor as well, because menus filter by that word.
@@ -47,7 +46,7 @@ function M.request(is_manual, callback)
     return function() end
   end
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
-  params.context = { triggerKind = is_manual and INVOKED or AUTOMATIC }
+  params.context = { triggerKind = is_manual and server.INVOKED or server.AUTOMATIC }
   local word = vim.api.nvim_get_current_line():sub(1, vim.api.nvim_win_get_cursor(0)[2]):match("[%w_]*$")
   local filetype = vim.bo[bufnr].filetype
   local _, request = client:request(METHOD, params, function(err, result)

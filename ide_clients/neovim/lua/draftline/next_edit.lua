@@ -2,12 +2,12 @@
 -- to it, the next one applies it, Escape refuses it for good. In insert mode the suggestion at the cursor goes first.
 
 local config = require("draftline.config")
+local ghost = require("draftline.ghost")
 local keys = require("draftline.keys")
 local server = require("draftline.server")
 
 local M = {}
 
-local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 local METHOD = "draftline/nextEdit"
 local PAUSE_MS = 100 -- after a change in normal mode, which may be one of several, and after a diagnostic
 local MAX_DIAGNOSTICS, MAX_MESSAGE = 64, 300 -- what the server reads of them
@@ -84,9 +84,8 @@ end
 local function draw_lines(edit)
   local last = last_row(edit)
   mark(edit, edit.first, 0, { end_row = last, end_col = #edit.old[#edit.old], hl_group = "DraftlineEditOld" })
-  local tab = (" "):rep(vim.bo[edit.bufnr].tabstop)
   local below = vim.tbl_map(function(line)
-    return { { line:gsub("\t", tab) .. " ", "DraftlineEditNew" } }
+    return { { ghost.expand_tabs(line, edit.bufnr) .. " ", "DraftlineEditNew" } }
   end, edit.new)
   if not vim.deep_equal(edit.new, { "" }) then
     mark(edit, last, 0, { virt_lines = below })
@@ -145,7 +144,7 @@ local function tell(edit, command)
   local client = server.client(edit.bufnr)
   if client then
     client:exec_cmd(command, { bufnr = edit.bufnr })
-    M.request(AUTOMATIC)
+    M.request(server.AUTOMATIC)
   end
 end
 
@@ -204,7 +203,7 @@ function M.request(kind)
   if not client or not config.is_enabled then
     return
   end
-  local params = { textDocument = { uri = vim.uri_from_bufnr(bufnr) }, context = { triggerKind = kind or INVOKED } }
+  local params = { textDocument = { uri = vim.uri_from_bufnr(bufnr) }, context = { triggerKind = kind or server.INVOKED } }
   local this = { bufnr = bufnr, tick = vim.api.nvim_buf_get_changedtick(bufnr) }
   pending = this
   local _, request = client:request(METHOD, params, function(_, result)
@@ -232,7 +231,7 @@ local function on_change()
     0,
     vim.schedule_wrap(function()
       if vim.api.nvim_get_mode().mode == "n" then
-        M.request(AUTOMATIC)
+        M.request(server.AUTOMATIC)
       end
     end)
   )
@@ -258,13 +257,20 @@ local function tell_diagnostics()
   told[bufnr] = params
   client:notify("draftline/diagnostics", params)
   if #found > 0 and not shown and vim.api.nvim_get_mode().mode == "n" then
-    M.request(AUTOMATIC)
+    M.request(server.AUTOMATIC)
   end
+end
+
+-- Links only: `:colorscheme` clears other attributes.
+local function define_highlights()
+  vim.api.nvim_set_hl(0, "DraftlineEditOld", { link = "@markup.strikethrough", default = true })
+  vim.api.nvim_set_hl(0, "DraftlineEditNew", { link = "Comment", default = true })
 end
 
 --- Watch a buffer and propose edits in it.
 ---@param bufnr integer
 function M.attach(bufnr)
+  define_highlights()
   local group = vim.api.nvim_create_augroup("draftline.next_edit." .. bufnr, {})
   local function on(events, callback)
     vim.api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })

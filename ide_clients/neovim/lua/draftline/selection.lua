@@ -1,6 +1,7 @@
 -- Edits whole lines by an instruction. The new text appears as a diff inside the buffer, which does not change until the
 -- user accepts it. There is at most one edit.
 
+local ghost = require("draftline.ghost")
 local keys = require("draftline.keys")
 local server = require("draftline.server")
 
@@ -37,9 +38,8 @@ end
 
 -- Draw lines below a row of the old text. Row 0 is above its first line, where they show only with `topfill`.
 local function draw_below(edit, row, lines)
-  local tab = (" "):rep(vim.bo[edit.bufnr].tabstop)
   local drawn = vim.tbl_map(function(line)
-    return { { line:gsub("\t", tab) .. " ", "DraftlineAdded" } }
+    return { { ghost.expand_tabs(line, edit.bufnr) .. " ", "DraftlineAdded" } }
   end, lines)
   mark(edit, math.max(row, 1), { virt_lines = drawn, virt_lines_above = row == 0 })
   if row == 0 and edit.bufnr == vim.api.nvim_get_current_buf() and vim.fn.line("w0") == edit.first + 1 then

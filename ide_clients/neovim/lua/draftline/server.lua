@@ -5,6 +5,7 @@ local config = require("draftline.config")
 local M = {}
 
 M.NAME = "draftline"
+M.AUTOMATIC, M.INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 
 --- Return whether Neovim's own inline completion draws the suggestions.
 ---@return boolean

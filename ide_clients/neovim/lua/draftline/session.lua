@@ -13,7 +13,6 @@ local signals = require("draftline.signals")
 
 local M = {}
 
-local AUTOMATIC, INVOKED = 2, 1 -- LSP 3.18, InlineCompletionTriggerKind
 local METHOD = "textDocument/inlineCompletion"
 
 local offer = nil ---@type draftline.Offer?
@@ -157,7 +156,7 @@ end
 
 --- Make an automatic request: the server debounces it and may hide its suggestions.
 function M.request_automatically()
-  send_request(AUTOMATIC)
+  send_request(server.AUTOMATIC)
 end
 
 --- Show text that is still growing, or add alternatives to the suggestion on the screen.
@@ -200,7 +199,7 @@ end
 
 --- Make a manual request, which the server answers at any position.
 function M.request()
-  send_request(INVOKED)
+  send_request(server.INVOKED)
 end
 
 --- Show another suggestion that continues what the user typed. If there is none, request more.
@@ -213,7 +212,7 @@ function M.cycle(step)
   local shown = vim.fn.index(fitting, offer.index) -- counts from 0
   if shown < 0 or #fitting == 1 then
     wants_next = true
-    return send_request(INVOKED)
+    return send_request(server.INVOKED)
   end
   offer.index = fitting[(shown + step) % #fitting + 1]
   show()
@@ -271,6 +270,7 @@ end
 --- Watch a buffer and request suggestions in it.
 ---@param bufnr integer
 function M.attach(bufnr)
+  ghost.define_highlights()
   local group = vim.api.nvim_create_augroup(group_of(bufnr), {})
   local function on(events, callback)
     vim.api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })

@@ -186,7 +186,7 @@ def test_growth_within_the_allocated_spans_keeps_the_captured_steps(both, monkey
     assert cache.steps == captured
 
 
-def test_defect_1_an_unused_cache_is_freed_with_its_steps(both):
+def test_an_unused_cache_is_freed_with_its_steps(both):
     _, graphed = both
     cache = graphed.new_cache(70)
     graphed.score(*NODES, cache)

@@ -579,7 +579,7 @@ def flipped(path, start):
     ],
 )
 @pytest.mark.parametrize("mapped", [False, True])
-def test_defect_11_damaged_packed_weights_are_packed_again(tiny_qwen, tmp_path, caplog, damage, mapped):
+def test_damaged_packed_weights_are_packed_again(tiny_qwen, tmp_path, caplog, damage, mapped):
     expected = {name: np.array(each) for name, each in load_packed(tiny_qwen[0], tmp_path).sections.items()}
     (packed,) = (path for path in tmp_path.iterdir() if path.is_dir())
     damage(packed)
@@ -590,7 +590,7 @@ def test_defect_11_damaged_packed_weights_are_packed_again(tiny_qwen, tmp_path, 
     assert [path for path in tmp_path.iterdir() if path.is_dir()] == [packed]
 
 
-def test_defect_11_packed_weights_are_on_the_disk_before_they_have_their_name(tiny_qwen, tmp_path, monkeypatch):
+def test_packed_weights_are_on_the_disk_before_they_have_their_name(tiny_qwen, tmp_path, monkeypatch):
     """Else a power failure after the rename leaves a folder of zeros."""
     fsync, named_when_synced = os.fsync, {}
 
@@ -607,7 +607,7 @@ def test_defect_11_packed_weights_are_on_the_disk_before_they_have_their_name(ti
     }  # fmt: skip
 
 
-def test_defect_14_a_cache_folder_that_cannot_be_written_says_what_to_do(tiny_qwen, tmp_path):
+def test_a_cache_folder_that_cannot_be_written_says_what_to_do(tiny_qwen, tmp_path):
     (tmp_path / "packed").write_text("a file where the folder should be")
     with pytest.raises(StorageError, match="DRAFTLINE_CACHE_DIR"):
         load_packed(tiny_qwen[0], tmp_path / "packed")
