@@ -16,8 +16,8 @@ from completion.errors import UnsupportedModelError
 from completion.model import transformer
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
-from completion.model.devices import Trial, failed_lately, find_gpu, tried
-from completion.model.gpu_memory import FORMATS, GpuPlan, plan_for
+from completion.model.devices import Trial, failed_lately, tried
+from completion.model.gpu_memory import FORMATS, GpuPlan, find_gpu, plan_for
 from completion.model.store.model_store import PreparedModel, prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import load_transformer, require_torch

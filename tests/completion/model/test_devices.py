@@ -15,8 +15,8 @@ import torch
 from completion.errors import ModelError
 from completion.model import devices, loading, transformer
 from completion.model.dense import weights
-from completion.model.devices import MAX_DIVERGENCE, Gpu, Trial, note_failure, tried, try_gpu
-from completion.model.gpu_memory import GpuPlan
+from completion.model.devices import MAX_DIVERGENCE, Trial, note_failure, tried, try_gpu
+from completion.model.gpu_memory import Gpu, GpuPlan
 from completion.model.loading import load_model
 from completion.model.store.apart import run_apart
 from completion.model.store.model_store import prepare
