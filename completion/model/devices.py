@@ -150,19 +150,19 @@ def failed_lately(digest: str, gpu: Gpu, plan: GpuPlan) -> str:
 
 
 def try_gpu(folder: Path, gpu: Gpu, plan: GpuPlan, threads: int | None, record: Path, progress: Progress) -> None:
-    """Run the trial in this process, and write its outcome."""
+    """Run the trial in this process, and write its outcome. A GPU that fails costs no time of the processor's."""
     from completion.model.transformer import load_on_gpu, load_transformer  # noqa: PLC0415  (it imports this module)
 
     prompts = _prompts(folder)
     progress(f"Trying the GPU {gpu.name}: once, some seconds", 0.1)
-    expected, paths, cpu_seconds = _run(load_transformer(folder, "auto", threads), prompts, None)
-    progress(f"Trying the GPU {gpu.name}: once, some seconds", 0.5)
     try:
-        found, _, seconds = _run(load_on_gpu(folder, gpu.device, plan), prompts, paths)
+        found, paths, seconds = _run(load_on_gpu(folder, gpu.device, plan), prompts, None)
     # The boundary to a driver: whatever it raises, the processor serves.
     except Exception as error:  # noqa: BLE001
         trial = Trial.of_failure(gpu, error)
     else:
+        progress(f"Trying the GPU {gpu.name}: once, some seconds", 0.5)
+        expected, _, cpu_seconds = _run(load_transformer(folder, "auto", threads), prompts, paths)
         trial = Trial(gpu.name, seconds, cpu_seconds, divergence(expected, found), at=time.time())
     _write(record, trial, gpu, plan)
 

@@ -102,6 +102,14 @@ def test_a_gpu_that_torch_cannot_use_leaves_the_model_on_the_processor(tiny_qwen
     assert "CUDA" in loaded.remark
 
 
+def test_a_gpu_that_fails_in_its_trial_costs_no_time_of_the_processors(tiny_qwen2, cache, monkeypatch):
+    monkeypatch.setattr(transformer, "load_transformer", None)  # a use of the processor would call it
+    (cache / "devices").mkdir(parents=True)
+    record = cache / "devices" / "record.json"
+    try_gpu(tiny_qwen2, NO_CUDA, PLAN, 1, record, lambda *_report: None)
+    assert "CUDA" in Trial(**json.loads(record.read_text(encoding="utf-8"))["trial"]).failure
+
+
 def test_bf16_without_a_usable_gpu_says_so_and_runs_on_the_processor(tiny_qwen2, monkeypatch):
     monkeypatch.setattr(loading, "find_gpu", lambda: NO_CUDA)
     loaded = load_model(str(tiny_qwen2), backend="bf16", threads=1)
