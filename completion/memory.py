@@ -150,6 +150,8 @@ def trim_gpu() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.empty_cache()
+    if torch is not None and torch.backends.mps.is_available():
+        torch.mps.empty_cache()
 
 
 def resident_bytes(spans: Iterable[Span]) -> int:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pynvml
@@ -119,13 +120,18 @@ def test_the_reckoned_memory_is_that_of_weights_and_cache(kind, int8_cache):
     assert taken == pytest.approx(reckoned, rel=0.02)
 
 
-def test_freed_memory_of_a_gpu_in_use_is_returned(monkeypatch):
-    returned = []
-    cuda = SimpleNamespace(is_initialized=lambda: True, empty_cache=lambda: returned.append(True))
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_freed_memory_of_a_gpu_in_use_is_returned(monkeypatch, kind):
+    returned, used = [], {kind}
+    libraries = {
+        name: SimpleNamespace(empty_cache=partial(returned.append, name), is_initialized=lambda: "cuda" in used)
+        for name in ("cuda", "mps")
+    }
+    mps = SimpleNamespace(is_available=lambda: "mps" in used)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(**libraries, backends=SimpleNamespace(mps=mps)))
     trim_gpu()
-    cuda.is_initialized = lambda: False
+    used.clear()
     trim_gpu()
     monkeypatch.delitem(sys.modules, "torch")
     trim_gpu()
-    assert returned == [True]
+    assert returned == [kind]
