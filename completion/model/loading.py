@@ -152,6 +152,8 @@ def _load_on_gpu(
         if refusal:
             return _OnGpu(remark=refusal)
         return _OnGpu(transformer.load_on_gpu(prepared.folder, gpu.device, plan), plan, outcome=outcome)
+    except UnsupportedModelError:
+        return _OnGpu(remark=f"The GPU {gpu.name} is not used: it runs no model of this family.")
     # The boundary to torch and a driver: without the GPU, the processor runs the model.
     except Exception as error:  # noqa: BLE001
         return _OnGpu(remark=Trial.of_failure(gpu, error).refusal)
