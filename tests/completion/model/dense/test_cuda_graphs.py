@@ -105,6 +105,10 @@ def test_accepted_rows_are_in_their_slots_whatever_comes_next(both, monkeypatch,
     np.testing.assert_allclose(found[1], found[0], atol=TOLERANCE)
 
 
+NAMES = ("_local_scalar_dense", "item", "is_nonzero", "nonzero", "masked_select", "unique_dim")
+WAITS = {f"aten::{name}" for name in NAMES}
+
+
 class Waits(TorchDispatchMode):
     """Notes operators whose result's shape or value the processor has to wait for."""
 
@@ -114,7 +118,7 @@ class Waits(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func.name()
-        if name in {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::unique_dim"}:
+        if name in WAITS:
             self.found.append(name)
         return func(*args, **(kwargs or {}))
 
@@ -129,6 +133,14 @@ def test_nothing_of_a_step_waits_for_the_device(both):
     with torch.inference_mode(), Waits() as waits:
         step._compute(cache)
     assert waits.found == []
+
+
+def test_a_prefill_ends_when_the_device_has_computed_it(both):
+    """A prompt's budget follows the time of its chunks."""
+    for model in both:
+        with Waits() as waits:
+            filled(model, np.arange(50, dtype=np.int32))
+        assert waits.found == ["aten::item"]
 
 
 @pytest.mark.parametrize("most_kept", [(0, 8, 64), (0, 8)], ids=["in fixed shapes", "beyond them"])
