@@ -19,10 +19,11 @@ import numpy.typing as npt
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 _PAGEMAP = Path("/proc/self/pagemap")
-_CONTAINER = Path("/sys/fs/cgroup")  # where Linux says what this process's control group may take and has taken
 _ENTRY_BYTES = 8  # of the page map: one number a page
 _PRESENT, _OF_FILE = np.uint64(63), np.uint64(61)  # bits that say whether a page is in memory, and still of a file
 
+CONTAINER = Path("/sys/fs/cgroup")
+"""Where Linux says what this process's control group may take and has taken."""
 Span = tuple[int, int]
 """Address and size in bytes of a part of this process's address space."""
 
@@ -117,7 +118,7 @@ def _unwritten(start: int, size: int) -> list[Span]:
     return [(start + first * mmap.PAGESIZE, (end - first) * mmap.PAGESIZE) for first, end in edges]
 
 
-def free_bytes(container: Path = _CONTAINER) -> int:
+def free_bytes(container: Path = CONTAINER) -> int:
     """Return the memory that this process may still take, of the machine and of its container.
 
     As for the machine, contents of files that are kept in memory count as free: a system drops them when it needs room.
@@ -150,6 +151,8 @@ def trim_gpu() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         torch.cuda.empty_cache()
+    if torch is not None and torch.backends.mps.is_available():
+        torch.mps.empty_cache()
 
 
 def resident_bytes(spans: Iterable[Span]) -> int:

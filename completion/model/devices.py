@@ -6,10 +6,7 @@ in the cache folder. It belongs to a model in its formats, a GPU, its driver, an
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
-import platform
 import sys
 import tempfile
 import time
@@ -21,11 +18,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import psutil
 
 from completion.errors import ModelError
 from completion.model.causal_model import CausalModel, KVCache
-from completion.model.gpu_memory import GpuPlan
+from completion.model.gpu_memory import Gpu, GpuPlan, find_gpu
 from completion.model.logits import divergence
 from completion.model.store.apart import run_apart
 from completion.model.store.model_store import PreparedModel
@@ -51,23 +47,6 @@ _FAILURE_S = 3600.0
 _FAILURES = ("CUDA error", "Triton Error", "out of memory")
 """Words of faults that have no class of their own: of cuBLAS and Triton, and a lack of memory of a Mac's GPU."""
 _ROOT = np.array([-1], dtype=np.int32)
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """A GPU that torch may be able to use.
-
-    Attributes:
-        device: Its name in torch.
-        name: Its name for users.
-        driver: The version of its driver.
-        memory_bytes: Its memory.
-    """
-
-    device: str
-    name: str
-    driver: str
-    memory_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,34 +95,6 @@ class Trial:
             return ""
         speed = f"{self.cpu_seconds / self.seconds:.1f} times as fast as the processor"
         return f"{self.gpu}, in its trial {speed}, predictions {self.divergence:.4f} nats from the processor's"
-
-
-def find_gpu() -> Gpu | None:
-    """Return the GPU that the system's drivers report, without loading torch."""
-    if platform.system() == "Darwin":
-        if platform.machine() != "arm64":
-            return None
-        return Gpu("mps", platform.processor(), platform.mac_ver()[0], psutil.virtual_memory().total)
-    if not _has_driver():
-        return None
-    import pynvml  # noqa: PLC0415  (a file of 300 kB that most commands do not need)
-
-    with contextlib.suppress(pynvml.NVMLError):  # no driver, or no GPU that it can use
-        pynvml.nvmlInit()
-        card = pynvml.nvmlDeviceGetHandleByIndex(0)
-        memory_bytes = pynvml.nvmlDeviceGetMemoryInfo(card).total
-        return Gpu("cuda", pynvml.nvmlDeviceGetName(card), pynvml.nvmlSystemGetDriverVersion(), memory_bytes)
-    return None
-
-
-def _has_driver() -> bool:
-    """Return whether the library of NVIDIA's driver may be there: pynvml takes 20 ms to find none."""
-    if sys.platform == "linux":
-        try:
-            ctypes.CDLL("libnvidia-ml.so.1")
-        except OSError:
-            return False
-    return True
 
 
 def tried(model: PreparedModel, gpu: Gpu, plan: GpuPlan, threads: int | None, progress: Progress) -> Trial:
@@ -199,19 +150,19 @@ def failed_lately(digest: str, gpu: Gpu, plan: GpuPlan) -> str:
 
 
 def try_gpu(folder: Path, gpu: Gpu, plan: GpuPlan, threads: int | None, record: Path, progress: Progress) -> None:
-    """Run the trial in this process, and write its outcome."""
+    """Run the trial in this process, and write its outcome. A GPU that fails costs no time of the processor's."""
     from completion.model.transformer import load_on_gpu, load_transformer  # noqa: PLC0415  (it imports this module)
 
     prompts = _prompts(folder)
     progress(f"Trying the GPU {gpu.name}: once, some seconds", 0.1)
-    expected, paths, cpu_seconds = _run(load_transformer(folder, "auto", threads), prompts, None)
-    progress(f"Trying the GPU {gpu.name}: once, some seconds", 0.5)
     try:
-        found, _, seconds = _run(load_on_gpu(folder, gpu.device, plan), prompts, paths)
+        found, paths, seconds = _run(load_on_gpu(folder, gpu.device, plan), prompts, None)
     # The boundary to a driver: whatever it raises, the processor serves.
     except Exception as error:  # noqa: BLE001
         trial = Trial.of_failure(gpu, error)
     else:
+        progress(f"Trying the GPU {gpu.name}: once, some seconds", 0.5)
+        expected, _, cpu_seconds = _run(load_transformer(folder, "auto", threads), prompts, paths)
         trial = Trial(gpu.name, seconds, cpu_seconds, divergence(expected, found), at=time.time())
     _write(record, trial, gpu, plan)
 

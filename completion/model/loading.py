@@ -16,8 +16,8 @@ from completion.errors import UnsupportedModelError
 from completion.model import transformer
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
-from completion.model.devices import Trial, failed_lately, find_gpu, tried
-from completion.model.gpu_memory import FORMATS, GpuPlan, plan_for
+from completion.model.devices import Trial, failed_lately, tried
+from completion.model.gpu_memory import FORMATS, GpuPlan, find_gpu, plan_for
 from completion.model.store.model_store import PreparedModel, prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import load_transformer, require_torch
@@ -152,6 +152,8 @@ def _load_on_gpu(
         if refusal:
             return _OnGpu(remark=refusal)
         return _OnGpu(transformer.load_on_gpu(prepared.folder, gpu.device, plan), plan, outcome=outcome)
+    except UnsupportedModelError:
+        return _OnGpu(remark=f"The GPU {gpu.name} is not used: it runs no model of this family.")
     # The boundary to torch and a driver: without the GPU, the processor runs the model.
     except Exception as error:  # noqa: BLE001
         return _OnGpu(remark=Trial.of_failure(gpu, error).refusal)

@@ -7,6 +7,10 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from completion.memory import CONTAINER
 
 
 class WorkerThreads:
@@ -30,10 +34,17 @@ class WorkerThreads:
             other.result()
 
 
-def usable_threads() -> int:
-    """Return the number of cores that this process may use; of a Mac's, the fast ones: slow ones finish stages late."""
+def usable_threads(container: Path = CONTAINER) -> int:
+    """Return the number of cores that this process may use; of a Mac's, the fast ones: slow ones finish stages late.
+
+    A container may have the time of fewer cores than it sees. With more threads it uses that up while they wait for
+    each other, and then stands still until the next tenth of a second.
+    """
     fast = macos_number("hw.perflevel0.logicalcpu") if sys.platform == "darwin" else 0
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # no container, or one without a limit
+        time, of_each = map(int, (container / "cpu.max").read_text().split())
+        usable = min(usable, max(1, time // of_each))
     return fast or usable
 
 

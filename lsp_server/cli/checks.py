@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +25,7 @@ from completion.errors import DraftlineError
 from completion.host.process.address import host_address, normal_model
 from completion.host.process.endpoint import endpoint_at
 from completion.memory import free_bytes
+from completion.model.gpu_memory import FORMATS, Gpu, find_gpu
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store import model_list, model_store
 from completion.model.store.hub import cached_folder
@@ -96,7 +98,7 @@ def machine_checks(model: str, reason: str, backend: Backend, remote: RemoteAddr
         check_model(model, reason),
         check_memory(free_bytes(), needed, memory_taken(model, backend, remote)),
         check_cpu(processor_features()),
-        check_device(_gpu_name()),
+        check_device(find_gpu(), backend, has_torch=find_spec("torch") is not None),
         check_disk(model, shutil.disk_usage(cache_dir()).free),
         check_socket(model, backend, remote),
         check_editors(shutil.which, _first_line),
@@ -202,9 +204,16 @@ def check_cpu(flags: frozenset[str]) -> Check:
     return Check("processor", "warn", found, "The processor has no vector instructions: a line takes several seconds.")
 
 
-def check_device(gpu: str) -> Check:
-    """Report the device that runs the model."""
-    return Check("device", "ok", gpu or "CPU (no NVIDIA GPU found)")
+def check_device(gpu: Gpu | None, backend: Backend, *, has_torch: bool) -> Check:
+    """Report the GPU, which the engine tries if torch is installed and the backend runs on GPUs."""
+    if gpu is None:
+        return Check("device", "ok", "CPU (no GPU found that CUDA or Metal can use)")
+    if backend not in FORMATS:
+        return Check("device", "ok", f"CPU (the backend {backend} uses no GPU)")
+    if has_torch:
+        return Check("device", "ok", gpu.name)
+    advice = "The processor runs the model. For the GPU: python -m pip install 'draftline[torch]'"
+    return Check("device", "ok", f"CPU ({gpu.name} needs torch)", advice)
 
 
 def check_disk(model: str, free_bytes: int) -> Check:
@@ -276,10 +285,6 @@ def check_editors(which: Callable[[str], str | None], first_line: Callable[[list
             advice = f"{line} is too old for the plugin. Install Neovim 0.11 or newer."
             return Check("editors", "warn", ", ".join(found), advice)
     return Check("editors", "ok", ", ".join(found))
-
-
-def _gpu_name() -> str:
-    return _first_line(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
 
 
 def _first_line(command: list[str]) -> str:

@@ -7,6 +7,7 @@ uncaptured.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,6 +30,9 @@ MAX_KEPT = (0, 256, 1024)
 """Numbers to which the kept rows of branches are rounded up; after more rows a tree is scored without a graph."""
 MAX_MOVES = 64
 """Maximum number of slots that a step copies before it scores; a commit of more copies them at once."""
+MAX_STEPS = 32
+"""Maximum number of captured steps of a model, the last used ones: of three documents or so. A driver keeps some
+megabytes for each graph, which no bound of torch counts."""
 SPAN_SLOTS = 1024
 """Span to which a step's past is rounded up, in slots. Smaller spans need more graphs, larger ones mask more slots."""
 
@@ -37,8 +41,7 @@ class StaticStep:
     """Step of one shape on one cache: captured at its first run on a GPU, replayed from then on.
 
     It is all that a greedy step does: it moves the rows that the last commit accepted, scores a tree and finds the best
-    tokens. The captured graph has the addresses of the cache's tensors, so a cache drops its steps when it reallocates
-    them.
+    tokens, which it writes to the model's `results`. The captured graph has the addresses of the cache's tensors.
     """
 
     def __init__(self, model: GraphedTransformer, rows: int, kept: int, span: int) -> None:
@@ -48,7 +51,6 @@ class StaticStep:
         self._host = torch.zeros(size, dtype=torch.uint8)
         self._inputs = self._host.to(model.device, copy=True)
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._results: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def run(self, tokens: IntArray, parents: IntArray, cache: GraphedCache) -> TorchLogits:
         """Return the logits of a tree on top of the past and kept rows of the cache, always the same one.
@@ -70,8 +72,8 @@ class StaticStep:
             self._graph.replay()  # type: ignore[union-attr]
         else:
             self._inputs.copy_(self._host)
-            self._results = self._compute(cache)
-        logits, best = self._results  # type: ignore[misc]
+            self._compute(cache)
+        logits, best = self._model.results
         return TorchLogits(logits[: len(tokens)].clone(), best[: len(tokens)].clone())
 
     def _parts(self, inputs: torch.Tensor) -> tuple[tuple[torch.Tensor, ...], torch.Tensor]:
@@ -101,14 +103,14 @@ class StaticStep:
         sources[:], targets[:] = end - 1, end - 1  # the step's last slot, which is written afterwards
         sources[: len(moved_from)], targets[: len(moved_to)] = moved_from, moved_to
 
-    def _compute(self, cache: GraphedCache) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return logits and best tokens.  # [rows, vocabulary], [rows, ...]."""
+    def _compute(self, cache: GraphedCache) -> None:
         (tokens, positions, start, first, end, sources, targets), distances = self._parts(self._inputs)
         cache.store.copy(sources, targets)
         slots = first + torch.arange(self._rows, device=first.device)
         sight = Sight(slots, positions, start.expand(self._rows), start, end, distances, self._span)
         logits = self._model.logits(self._model.forward(self._model.embedded(tokens), sight, cache))
-        return logits, best_tokens(logits)
+        for result, found in zip(self._model.results, (logits, best_tokens(logits)), strict=True):
+            result[: self._rows].copy_(found)
 
     def _capture(self, cache: GraphedCache) -> None:
         """Record the step's kernels, after a run on another stream in which libraries initialise themselves."""
@@ -119,13 +121,13 @@ class StaticStep:
         torch.cuda.current_stream().wait_stream(side)
         self._graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._graph, pool=self._model.pool):
-            self._results = self._compute(cache)
+            self._compute(cache)
 
 
 class GraphedCache(TorchCache):
-    """Keys and values in whole spans of slots, with room for a padded tree at the end, and the captured steps."""
+    """Keys and values in whole spans of slots, with room for a padded tree at the end."""
 
-    __slots__ = ("_moves", "steps")
+    __slots__ = ("_moves",)
 
     def __init__(self, shape: ModelShape, capacity: int, store: Store) -> None:
         self._moves = (NO_ROWS, NO_ROWS)
@@ -160,11 +162,15 @@ class GraphedCache(TorchCache):
         """Number of slots of the tensors."""
         return self.store.tensors["keys"].shape[2]
 
+    @property
+    def place(self) -> tuple[int, ...]:
+        """Where the tensors are, and their slots: what a captured graph has of the cache."""
+        return (self.allocated, *(tensor.data_ptr() for tensor in self.store.tensors.values()))
+
     def resize(self, slots: int) -> None:
-        """Allocate slots, and drop the steps captured on the old tensors; neither if there are enough."""
+        """Allocate slots if there are not enough."""
         needed = -(-(slots + MAX_BUCKET) // SPAN_SLOTS) * SPAN_SLOTS
         if needed != self.allocated:
-            self.steps: dict[tuple[int, int, int], StaticStep] = {}
             super().resize(needed)
 
 
@@ -172,7 +178,10 @@ class GraphedTransformer(DenseTransformer):
     """The torch decoder, with draft trees in fixed shapes.
 
     Attributes:
-        pool: Memory that all graphs share: they run one after another, and their results are copied at once.
+        pool: Memory that all graphs share: they run one after another.
+        results: Logits and best tokens of the last step, of which each caller takes a copy at once.
+            # [MAX_BUCKET, vocabulary], [MAX_BUCKET, ...]
+        steps: The last used steps, by their sizes and the place of their cache; the most recent one is the last.
     """
 
     def __init__(
@@ -180,6 +189,10 @@ class GraphedTransformer(DenseTransformer):
     ) -> None:
         super().__init__(architecture, weights, int8_cache=int8_cache, kernels=kernels)
         self.pool = torch.cuda.graph_pool_handle() if self.device.startswith("cuda") else None
+        head, shape = weights.head, (MAX_BUCKET, self.shape.vocabulary_size)
+        logits = torch.zeros(shape, dtype=head.dtype, device=self.device)
+        self.results = logits, best_tokens(logits)
+        self.steps: OrderedDict[tuple[int, ...], StaticStep] = OrderedDict()
 
     def new_cache(self, capacity: int) -> GraphedCache:
         """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
@@ -208,10 +221,13 @@ class GraphedTransformer(DenseTransformer):
         kept = next(kept for kept in MAX_KEPT if cache.kept <= kept)
         needed = cache.length + cache.kept + rows
         span = -(-needed // SPAN_SLOTS) * SPAN_SLOTS if self.kernels.masks_span else cache.allocated
-        if (rows, kept, span) not in cache.steps:
-            cache.steps[rows, kept, span] = StaticStep(self, rows, kept, span)
+        key = (rows, kept, span, *cache.place)
+        step = self.steps.pop(key, None) or StaticStep(self, rows, kept, span)
+        self.steps[key] = step
+        if len(self.steps) > MAX_STEPS:
+            self.steps.popitem(last=False)
         parents = cache.with_kept(parents)
-        logits = cache.steps[rows, kept, span].run(tokens, parents, cache)
+        logits = step.run(tokens, parents, cache)
         cache.parents = parents
         return logits
 

@@ -98,6 +98,7 @@ class DenseTransformer:
             inputs = self.embedded(self._indices(tokens[start : start + most]))
             sight = Sight.of_slots(chunk, int(slots[: start + most][-1]) + 1)
             hidden.append(self.forward(inputs, sight, cache, cancel))
+        hidden[-1][-1, 0].item()  # waits for a GPU: callers time a prompt's chunks, and cancel between two of them
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         return TorchLogits(self.logits(torch.cat(hidden)[list(logits_rows)]))
 

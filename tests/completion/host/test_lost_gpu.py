@@ -17,7 +17,8 @@ from completion.host.server import HostSettings
 from completion.host.worker import EngineWorker
 from completion.model import devices, loading
 from completion.model.dense.dense_transformer import DenseTransformer
-from completion.model.devices import Gpu, Trial
+from completion.model.devices import Trial
+from completion.model.gpu_memory import Gpu
 from completion.model.transformer import has_int8_instructions
 from completion.progress import silent
 from completion.request import CompletionRequest

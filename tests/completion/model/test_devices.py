@@ -15,8 +15,8 @@ import torch
 from completion.errors import ModelError
 from completion.model import devices, loading, transformer
 from completion.model.dense import weights
-from completion.model.devices import MAX_DIVERGENCE, Gpu, Trial, note_failure, tried, try_gpu
-from completion.model.gpu_memory import GpuPlan
+from completion.model.devices import MAX_DIVERGENCE, Trial, note_failure, tried, try_gpu
+from completion.model.gpu_memory import Gpu, GpuPlan
 from completion.model.loading import load_model
 from completion.model.store.apart import run_apart
 from completion.model.store.model_store import prepare
@@ -100,6 +100,14 @@ def test_a_gpu_that_torch_cannot_use_leaves_the_model_on_the_processor(tiny_qwen
     assert loaded.device == "cpu"
     assert loaded.remark.startswith("The GPU card without a driver is not used: ")
     assert "CUDA" in loaded.remark
+
+
+def test_a_gpu_that_fails_in_its_trial_costs_no_time_of_the_processors(tiny_qwen2, cache, monkeypatch):
+    monkeypatch.setattr(transformer, "load_transformer", None)  # a use of the processor would call it
+    (cache / "devices").mkdir(parents=True)
+    record = cache / "devices" / "record.json"
+    try_gpu(tiny_qwen2, NO_CUDA, PLAN, 1, record, lambda *_report: None)
+    assert "CUDA" in Trial(**json.loads(record.read_text(encoding="utf-8"))["trial"]).failure
 
 
 def test_bf16_without_a_usable_gpu_says_so_and_runs_on_the_processor(tiny_qwen2, monkeypatch):

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from completion.errors import ModelError, ModelNotFoundError, UnsupportedModelError
+from completion.model import loading
 from completion.model.dense.transformers_model import TransformersModel
+from completion.model.gpu_memory import Gpu
 from completion.model.loading import load_model
 from completion.request import Sampling
 from tests.completion.reference import decode_plainly
@@ -79,6 +81,14 @@ def test_a_family_without_a_built_in_forward_pass_falls_back_to_transformers(unk
     loaded = load_model(str(unknown_family), threads=1)
     assert isinstance(loaded.model, TransformersModel)
     assert loaded.model.shape.family == "olmo2"
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_gpu_that_does_not_run_a_family_is_no_reason_to_choose_another_backend(unknown_family, monkeypatch):
+    monkeypatch.setattr(loading, "find_gpu", lambda: Gpu("cpu", "stand-in", "1.0", 8 << 30))
+    loaded = load_model(str(unknown_family), threads=1)
+    assert isinstance(loaded.model, TransformersModel)
+    assert loaded.remark == "The GPU stand-in is not used: it runs no model of this family."
 
 
 @pytest.mark.usefixtures("cache")

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from completion.host.process.address import host_address
+from completion.model.gpu_memory import Gpu
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store.converted_models import CONVERSION_VERSION
 from completion.model.store.model_store import packaged_source
@@ -16,6 +17,7 @@ from completion.model.store.packaged_models import DEFAULT_PACKAGE, LARGER_PACKA
 from completion.remote.address import RemoteAddress
 from lsp_server.cli.checks import (
     check_cpu,
+    check_device,
     check_disk,
     check_editors,
     check_memory,
@@ -56,6 +58,21 @@ def test_the_memory_that_is_needed_is_that_of_the_model_and_no_verdict_if_it_is_
 )
 def test_a_processor_without_fast_integer_products_is_a_warning(flags, state):
     assert check_cpu(frozenset(flags)).state == state
+
+
+@pytest.mark.parametrize(
+    ("gpu", "backend", "has_torch", "found", "advised"),
+    [
+        (Gpu("cuda", "RTX 4090", "570", 24 * GIB), "auto", True, "RTX 4090", False),
+        (Gpu("cuda", "RTX 4090", "570", 24 * GIB), "auto", False, "CPU (RTX 4090 needs torch)", True),
+        (Gpu("cuda", "RTX 4090", "570", 24 * GIB), "fp32", True, "CPU (the backend fp32 uses no GPU)", False),
+        (None, "auto", True, "CPU (no GPU found that CUDA or Metal can use)", False),
+    ],
+)
+def test_a_gpu_that_the_engine_cannot_use_is_not_called_its_device(gpu, backend, has_torch, found, advised):
+    check = check_device(gpu, backend, has_torch=has_torch)
+    assert (check.state, check.found) == ("ok", found)
+    assert ("draftline[torch]" in check.advice) == advised
 
 
 def test_an_old_neovim_and_no_editor_at_all_are_warnings():

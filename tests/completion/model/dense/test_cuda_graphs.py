@@ -1,5 +1,6 @@
 """Steps in fixed shapes, without capture on a CPU, give the logits of the plain decoder."""
 
+import gc
 import weakref
 
 import numpy as np
@@ -104,6 +105,10 @@ def test_accepted_rows_are_in_their_slots_whatever_comes_next(both, monkeypatch,
     np.testing.assert_allclose(found[1], found[0], atol=TOLERANCE)
 
 
+NAMES = ("_local_scalar_dense", "item", "is_nonzero", "nonzero", "masked_select", "unique_dim")
+WAITS = {f"aten::{name}" for name in NAMES}
+
+
 class Waits(TorchDispatchMode):
     """Notes operators whose result's shape or value the processor has to wait for."""
 
@@ -113,7 +118,7 @@ class Waits(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         name = func.name()
-        if name in {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::unique_dim"}:
+        if name in WAITS:
             self.found.append(name)
         return func(*args, **(kwargs or {}))
 
@@ -124,10 +129,18 @@ def test_nothing_of_a_step_waits_for_the_device(both):
     cache = filled(graphed, np.arange(50, dtype=np.int32))
     graphed.score(*NODES, cache)
     cache.commit([0])
-    (step,) = cache.steps.values()
+    *_, step = graphed.steps.values()
     with torch.inference_mode(), Waits() as waits:
         step._compute(cache)
     assert waits.found == []
+
+
+def test_a_prefill_ends_when_the_device_has_computed_it(both):
+    """A prompt's budget follows the time of its chunks."""
+    for model in both:
+        with Waits() as waits:
+            filled(model, np.arange(50, dtype=np.int32))
+        assert waits.found == ["aten::item"]
 
 
 @pytest.mark.parametrize("most_kept", [(0, 8, 64), (0, 8)], ids=["in fixed shapes", "beyond them"])
@@ -160,15 +173,16 @@ def test_a_tree_at_the_end_of_the_cache_has_room_for_its_padding(both):
     assert np.isfinite(logits.row(4)).all()
 
 
-def test_a_cache_that_grows_drops_the_steps_captured_on_its_old_tensors(both):
+def test_a_cache_that_grows_leaves_the_steps_captured_on_its_old_tensors(both):
     """A captured graph would continue to read the old memory."""
-    found = []
+    found, steps = [], []
     for model in both:
         cache = model.new_cache(400)
         for start in range(0, 300, 100):  # grows at 300 slots
             model.prefill(np.arange(100, dtype=np.int32), np.arange(start, start + 100, dtype=np.int32), cache)
             found.append(model.score(*NODES, cache).row(1))
-    assert list(cache.steps) == [(2, 0, 320)]
+            steps.append(next(reversed(both[1].steps.values()), None))
+    assert len(set(steps[3:])) == 3
     for plain, graphed in zip(found[:3], found[3:], strict=True):
         np.testing.assert_allclose(graphed, plain, atol=TOLERANCE)
 
@@ -178,15 +192,39 @@ def test_growth_within_the_allocated_spans_keeps_the_captured_steps(both, monkey
     _, graphed = both
     cache = filled(graphed, np.arange(50, dtype=np.int32))
     graphed.score(*NODES, cache)
-    captured, slots = dict(cache.steps), cache.slots
+    captured, slots = next(reversed(graphed.steps.values())), cache.slots
     cache.capacity = 600
     cache.reserve(slots + 1)
     graphed.score(*NODES, cache)
     assert cache.slots > slots
-    assert cache.steps == captured
+    assert next(reversed(graphed.steps.values())) is captured
 
 
-def test_an_unused_cache_is_freed_with_its_steps(both):
+def logits_in_memory(vocabulary):
+    gc.collect()
+    found = (each for each in gc.get_objects() if type(each) is torch.Tensor and each.shape[1:] == (vocabulary,))
+    return sum(each.nbytes for each in {each.data_ptr(): each for each in found}.values())
+
+
+def test_however_many_documents_there_are_few_steps_stay_and_none_holds_logits(both, monkeypatch):
+    monkeypatch.setattr(cuda_graphs, "MAX_STEPS", 5)
+    plain, graphed = both
+    graphed.steps.clear()  # those of other tests
+    past, vocabulary = np.arange(50, dtype=np.int32), graphed.shape.vocabulary_size
+    caches, others = [filled(graphed, past) for _ in range(4)], filled(plain, past)
+    before = logits_in_memory(vocabulary)
+    for _ in range(2):
+        for cache in caches:
+            for rows in (1, 2, 4, 8):
+                nodes, parents = np.arange(rows, dtype=np.int32), np.arange(-1, rows - 1, dtype=np.int32)
+                found, expected = (each.score(nodes, parents, of) for each, of in ((graphed, cache), (plain, others)))
+                np.testing.assert_allclose(found.row(rows - 1), expected.row(rows - 1), atol=TOLERANCE)
+    del found, expected
+    assert len(graphed.steps) <= 5
+    assert logits_in_memory(vocabulary) == before
+
+
+def test_an_unused_cache_is_freed_whatever_steps_it_had(both):
     _, graphed = both
     cache = graphed.new_cache(70)
     graphed.score(*NODES, cache)
