@@ -42,8 +42,7 @@ T_MAX_PREDICT_MS = 500
 T_MAX_PROMPT_MS = 500
 MAX_LINE_SUFFIX = 8
 _RETRY_S = 0.1  # time until a request is tried again while another one runs
-_RING_UPDATE_S = 1.0
-_PAUSE_S = 3.0
+_RING_UPDATE_S, _PAUSE_S = 1.0, 3.0
 _CHUNK_MOVES = 32
 _TIMEOUT_S = 120.0
 
@@ -124,8 +123,8 @@ class LlamaVimEditor(Buffer):
 
     async def close(self) -> None:
         """See `Assistant`."""
-        if self._updates is not None:
-            self._updates.cancel()
+        if self._updates is not None and not self._updates.cancel():
+            await self._updates  # it has failed, and the ring got no chunks since
         self._pick_around(self._row_column()[0])
         self._shown = None
 

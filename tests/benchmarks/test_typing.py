@@ -1,18 +1,20 @@
 """The replay of benchmarks.typing: the typed text, the figures, the requests of llama.vim."""
 
+import asyncio
 from concurrent.futures import Future
 from random import Random
 
+import httpx
 import pytest
 from pygls.exceptions import JsonRpcInternalError
 
+from benchmarks.typing import llama_vim
 from benchmarks.typing.assistant import Buffer, Offer
 from benchmarks.typing.closing import PairCloser, closing_pairs
 from benchmarks.typing.draftline import DraftlineEditor
 from benchmarks.typing.host import above, longest
 from benchmarks.typing.llama_context import AnswerCache, ChunkRing, local_context
 from benchmarks.typing.llama_hint import presentable
-from benchmarks.typing.llama_vim import LlamaVimEditor
 from benchmarks.typing.person import Habits, Person, strokes
 from benchmarks.typing.report import before, headline
 from benchmarks.typing.scripts import Passage, Script, choose, key_unit, keys_of, passages, release_scripts
@@ -450,7 +452,7 @@ async def test_the_name_of_a_file_may_have_any_characters():
 
 
 async def test_a_request_of_llama_vim_counts_only_without_a_suggestion_on_the_screen():
-    editor = LlamaVimEditor("llama.vim", (), threads=1, seed=1)
+    editor = llama_vim.LlamaVimEditor("llama.vim", (), threads=1, seed=1)
     editor.load(Script("a", "python", "a.py", "x = 1\ny = ", (), 60))
     counts = []
     for shown in (Offer("1", "2", "", 0.0), None):
@@ -472,3 +474,14 @@ def test_the_last_line_says_of_how_many_sessions_and_answers_its_figures_are():
     found = headline(ours, theirs, 0)
     assert [found[name] for name in ("sessions", "answered", "their_sessions", "their_answered")] == [3, 3, 2, 2]
     assert headline(ours, None, 0)["their_sessions"] is None
+
+
+async def test_a_server_that_refuses_the_chunks_of_llama_vim_ends_the_benchmark(monkeypatch):
+    monkeypatch.setattr(llama_vim, "_RING_UPDATE_S", 0.0)
+    editor = llama_vim.LlamaVimEditor("llama.vim", (), threads=1, seed=1)
+    editor._server.url = "http://127.0.0.1:9"  # nothing listens there
+    await editor.open(Script("a", "python", "a.py", BEFORE, (), 60))
+    await asyncio.wait({editor._updates})
+    with pytest.raises(httpx.ConnectError):
+        await editor.close()
+    await editor._http.aclose()
