@@ -5,12 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 VARIABLE = "DRAFTLINE_BENCH_DATA"
 """Environment variable that names the folder of the data."""
 _BESIDE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
+_GZIP = b"\x1f\x8b"
+_OPTIONAL: dict[str, Any] = {"path": "", "tests": "", "context": ()}
+"""Fields that a record may lack or have as null, with what they are then. `source` is the record's `id` then."""
 
 
 def data_dir(argument: str | None = None) -> Path:
@@ -38,8 +42,40 @@ def read_records(name: str, argument: str | None = None) -> list[dict[str, Any]]
     Raises:
         SystemExit: The folder or the file does not exist.
     """
-    with _opened(data_dir(argument) / name) as lines:
-        return [json.loads(line) for line in lines]
+    return read_file(data_dir(argument) / name)
+
+
+def read_file(path: Path) -> list[dict[str, Any]]:
+    """Return every record of a JSON-lines file, which may be gzipped. Optional fields that it lacks are empty.
+
+    Raises:
+        SystemExit: The file does not exist, or a line is no JSON object. The message names the line.
+    """
+    with _opened(path) as lines:
+        return [_complete(record) for record in objects(lines, path)]
+
+
+def objects(lines: Iterable[str], path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the JSON object of each line of a file that is not blank.
+
+    Raises:
+        SystemExit: A line is no JSON object. The message names it.
+    """
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                found = json.loads(line)
+            except ValueError:
+                found = None
+            if not isinstance(found, dict):
+                raise SystemExit(f"Line {number} of {path} is not a JSON object. Repair or remove it.")
+            yield found
+
+
+def _complete(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with its optional fields."""
+    optional = _OPTIONAL | {"source": record.get("id", "")}
+    return record | {name: value for name, value in optional.items() if record.get(name) is None}
 
 
 def read_trace(path: Path) -> dict[str, Any]:
@@ -56,9 +92,12 @@ def read_trace(path: Path) -> dict[str, Any]:
 def _opened(path: Path) -> TextIO:
     if not path.is_file():
         raise SystemExit(
-            f"The benchmark data at {path.parent} has no file {path.name}. Name a folder with --data-dir or {VARIABLE}."
+            f"There is no file {path.name} in {path.parent}. The folder of the benchmark data is named with --data-dir"
+            f" or {VARIABLE}."
         )
-    return gzip.open(path, "rt", encoding="utf-8")
+    with path.open("rb") as file:
+        is_packed = file.read(len(_GZIP)) == _GZIP
+    return gzip.open(path, "rt", encoding="utf-8") if is_packed else path.open(encoding="utf-8")
 
 
 def read_answers(path: Path | None, model: str) -> dict[tuple[str, str], dict[str, Any]]:
@@ -78,8 +117,14 @@ def read_kept(path: Path | None, model: str) -> list[dict[str, Any]]:
     """
     if path is None or not path.is_file():
         return []
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    written = whole = path.read_bytes()
+    end = written.rfind(b"\n") + 1
+    if written.startswith(b"{", end):  # a run that was ended has left a part of a line
+        whole = written[:end]
+    lines = list(objects(whole.decode("utf-8").splitlines(), path))
     others = {line.get("model", "a model that it does not name") for line in lines} - {model}
     if others:
         raise SystemExit(f"{path} has answers of {', '.join(sorted(others))}, not of {model}. Name another file.")
+    if len(whole) < len(written):
+        os.truncate(path, len(whole))  # what is written next begins a line
     return lines

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.data import read_file
 from benchmarks.quality.scoring import first_line
 from benchmarks.quality.sets import FILES, open_tasks
 from completion.stopping.early_stop import EarlyStop
@@ -85,8 +86,7 @@ def read(paths: list[Path], rows: set[str], data_dir: str | None) -> list[Sample
     references = {task.id: task.reference for task in open_tasks(list(FILES), data_dir)}
     samples = []
     for path in paths:
-        for line in path.read_text(encoding="utf-8").splitlines():
-            made = json.loads(line)
+        for made in read_file(path):
             if made["row"] in rows and made["log_probabilities"] and made["id"] in references:
                 good = first_line(made["completion"]) == first_line(references[made["id"]])
                 samples.append(Sample(made["id"], tuple(made["log_probabilities"]), good))

@@ -39,6 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.filter_harm", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the open data")
     tasks = list(open_tasks([*FILES, MID_LINE], parser.parse_args().data_dir))
+    if not tasks:
+        raise SystemExit("The data has no task. Name another folder with --data-dir.")
     changed = {dataset: Counter[str]() for dataset in dict.fromkeys(task.dataset for task in tasks)}
     for task in tasks:
         name = first_to_change(task)

@@ -100,8 +100,8 @@ def figures(rows: dict[str, Times]) -> dict[str, float | None]:
     return found
 
 
-def lookup_ratio(name: str, loaded: LoadedModel, requests: Sequence[CompletionRequest]) -> float:
-    """Return the median of the time of transformers' prompt lookup over ours, for prompts that are not cached."""
+def lookup_ratio(name: str, loaded: LoadedModel, requests: Sequence[CompletionRequest]) -> float | None:
+    """Return the median of the time of transformers' prompt lookup over ours; see `TheirPromptLookup.ratio`."""
     from benchmarks.drafting.transformers_lookup import TheirPromptLookup
     from completion.decoding.drafting_setup import make_drafters
 

@@ -45,6 +45,7 @@ class ServerProcess:
         self._options = options
         self._engine_started = asyncio.Event()
         self._failure = ""
+        self._lost = ""
         self._listen(on_partial)
 
     async def start(self, environment: Mapping[str, str]) -> None:
@@ -87,10 +88,24 @@ class ServerProcess:
         server = self.client._server  # noqa: SLF001 - pygls has no public attribute for it
         return psutil.Process(server.pid) if server is not None else None
 
+    def check(self) -> None:
+        """Check that the server and its engine have run since the engine was ready.
+
+        Raises:
+            SystemExit: One of them has ended, so what was measured since is of no use. The message says which.
+        """
+        server = self.client._server  # noqa: SLF001 - see `process`
+        if server is not None and server.returncode is not None:
+            raise SystemExit(f"The language server ended with status {server.returncode} while it was measured.")
+        if self._lost:
+            raise SystemExit(f"The engine was lost while it was measured: {self._lost}")
+
     async def stop(self) -> None:
-        """End the process by the protocol's `shutdown` and `exit`."""
-        await self.client.shutdown_async(None)
-        self.client.exit(None)
+        """End the process by the protocol's `shutdown` and `exit`, unless it has ended before."""
+        server = self.client._server  # noqa: SLF001 - see `process`
+        if server is not None and server.returncode is None:
+            await self.client.shutdown_async(None)
+            self.client.exit(None)
         await self.client.stop()  # type: ignore[no-untyped-call]
 
     def _listen(self, on_partial: Callable[[Any], None]) -> None:
@@ -100,7 +115,9 @@ class ServerProcess:
             on_partial(params)
 
         def status(params: Any) -> None:  # noqa: ANN401 - see above
-            if params.kind in ("ready", "error"):
+            if self._engine_started.is_set():
+                self._lost = self._lost or (params.message if params.kind in ("starting", "error") else "")
+            elif params.kind in ("ready", "error"):
                 self._failure = params.message if params.kind == "error" else ""
                 self._engine_started.set()
 

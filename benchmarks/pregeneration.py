@@ -102,7 +102,10 @@ async def run(options: argparse.Namespace) -> None:
     """Start a server for each row, type the sessions in turn, and print the results."""
     records = read_records("open_release_replay.jsonl.gz", options.data_dir)
     scripts = choose(release_scripts(records, options.characters), [], options.sessions, options.seed)
-    habits = Habits(decisions_s=decisions_s(options.data_dir))
+    decisions = decisions_s(options.data_dir)
+    if not decisions:
+        raise SystemExit("The study has no accepted suggestion. Name another folder with --data-dir.")
+    habits = Habits(decisions_s=decisions)
     found: dict[str, list[SessionRecord]] = {row: [] for row in options.rows}
     async with AsyncExitStack() as stack:
         editors = {row: DraftlineEditor(row, {"threads": options.threads, **ROWS[row]}) for row in options.rows}

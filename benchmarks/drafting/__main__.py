@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -22,6 +21,7 @@ from random import Random
 from benchmarks.drafting.difference import gap_at_difference
 from benchmarks.drafting.records import Case, read_cases
 from benchmarks.drafting.transformers_lookup import TheirPromptLookup
+from benchmarks.figures import percentile, ratio
 from completion.backend import BACKENDS
 from completion.cancellation import CancelToken
 from completion.decoding.step_costs import measure_costs
@@ -152,17 +152,15 @@ class Bench:
         return found
 
 
-def speedup(pairs: Sequence[tuple[Result, Result]]) -> float:
-    """Return the total decode time without drafts over that with drafts."""
+def speedup(pairs: Sequence[tuple[Result, Result]]) -> float | None:
+    """Return the total decode time without drafts over that with drafts, None if nothing was decoded."""
     plain = sum(before.statistics.decode_ms for before, _ in pairs)
-    return plain / max(sum(after.statistics.decode_ms for _, after in pairs), 1e-9)
+    return ratio(plain, sum(after.statistics.decode_ms for _, after in pairs)) if plain else None
 
 
-def median_speedup(pairs: Sequence[tuple[Result, Result]]) -> float:
+def median_speedup(pairs: Sequence[tuple[Result, Result]]) -> float | None:
     """Return the median of the speed-ups of single cases, which other work on the machine hardly disturbs."""
-    return statistics.median(
-        before.statistics.decode_ms / max(after.statistics.decode_ms, 1e-9) for before, after in pairs
-    )
+    return percentile([found for pair in pairs if (found := speedup([pair])) is not None], 0.5)
 
 
 def mean_accepted(pairs: Sequence[tuple[Result, Result]]) -> float:
@@ -193,7 +191,7 @@ def print_table(bench: Bench) -> None:
 
 def _print_row(name: str, pairs: Sequence[tuple[Result, Result]]) -> None:
     if pairs:
-        figures = f"{speedup(pairs):10.2f}{mean_accepted(pairs):13.2f}{identical(pairs):11.3f}"
+        figures = f"{speedup(pairs) or 0.0:10.2f}{mean_accepted(pairs):13.2f}{identical(pairs):11.3f}"
         print(f"{name:36}{len(pairs):5}{figures}")
 
 
@@ -212,12 +210,14 @@ def summary(bench: Bench) -> dict[str, object]:
         "median_speedup": median_speedup(combined),
         "speedup_by_suite": {suite: speedup(pairs) for suite, pairs in by_suite.items()},
         "mean_accepted_tokens": {suite: mean_accepted(pairs) for suite, pairs in by_suite.items()},
-        "worst_suite_slowdown": max(1 / speedup(pairs) for pairs in by_suite.values()),
+        "worst_suite_slowdown": max(
+            (1 / found for pairs in by_suite.values() if (found := speedup(pairs))), default=None
+        ),
         "identical_share": identical(combined),
         "largest_gap_at_difference": max(bench.gaps, default=0.0),
-        "drafting_ms_per_step": statistics.median(per_step),
+        "drafting_ms_per_step": percentile(per_step, 0.5),
         "speedup_same_cases": {COMBINED: speedup(same)} | by_row,
-        "combined_beats_each": all(speedup(same) > single for single in by_row.values()),
+        "combined_beats_each": all((speedup(same) or 0.0) > (single or 0.0) for single in by_row.values()),
     }
 
 
@@ -252,15 +252,17 @@ def main() -> None:
     started = time.perf_counter()
     loaded = load_model(arguments.model, backend=arguments.backend, threads=arguments.threads)
     cases = read_cases(arguments.records + arguments.warm_up, arguments.data_dir)
+    if not cases[: arguments.records]:
+        raise SystemExit("There is nothing to complete. Give --records, or a folder with records by --data-dir.")
     bench = Bench(loaded, arguments.max_nodes)
     bench.warm_up(cases[arguments.records :])
     run(bench, cases[: arguments.records], arguments.single_every)
     compared = [case.request for case in cases[: arguments.comparisons]]
     theirs = TheirPromptLookup(arguments.model, arguments.threads) if compared else None
-    ratio = None if theirs is None else theirs.ratio(bench.engine, bench.drafters, compared)
+    compared_ratio = None if theirs is None else theirs.ratio(bench.engine, bench.drafters, compared)
     print_table(bench)
     figures = summary(bench) | {
-        "ratio_transformers_prompt_lookup": ratio,
+        "ratio_transformers_prompt_lookup": compared_ratio,
         "model": loaded.name,
         "device": loaded.device,
         "minutes": (time.perf_counter() - started) / 60,

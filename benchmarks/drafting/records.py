@@ -115,7 +115,6 @@ def _repository(data: str | None) -> list[Case]:
     for record in read_records("open_repo_context.jsonl.gz", data):
         files = {file["path"]: file["text"] for file in record["context"]}
         case = _case("repository", record, record["prefix"], record["suffix"], Mode.LINE, files)
-        first = record["context"][0]
-        context = (ContextFile(first["path"], first["text"][:1500]),)
+        context = tuple(ContextFile(file["path"], file["text"][:1500]) for file in record["context"][:1])
         cases.append(replace(case, request=replace(case.request, context=context)))
     return cases

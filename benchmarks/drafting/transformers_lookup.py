@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,6 +9,7 @@ from dataclasses import replace
 import torch
 from transformers import AutoModelForCausalLM
 
+from benchmarks.figures import percentile
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.model.store.model_store import prepare
@@ -30,12 +30,16 @@ class TheirPromptLookup:
         folder = prepare(model).folder
         self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval().to(device)
 
-    def ratio(self, engine: Engine, drafters: Drafters, requests: Sequence[CompletionRequest]) -> float:
-        """Return the median of (their time / our time) for completions of equal length, prompts not cached."""
-        self._seconds([1, 2, 3], 2)
-        return statistics.median(self._ratio_of(engine, drafters, one) for one in requests)
+    def ratio(self, engine: Engine, drafters: Drafters, requests: Sequence[CompletionRequest]) -> float | None:
+        """Return the median of (their time / our time) for completions of equal length, prompts not cached.
 
-    def _ratio_of(self, engine: Engine, drafters: Drafters, request: CompletionRequest) -> float:
+        Requests that are answered with nothing are left out. It is None if all are.
+        """
+        self._seconds([1, 2, 3], 2)
+        ratios = (self._ratio_of(engine, drafters, one) for one in requests)
+        return percentile([ratio for ratio in ratios if ratio is not None], 0.5)
+
+    def _ratio_of(self, engine: Engine, drafters: Drafters, request: CompletionRequest) -> float | None:
         prompts: list[Sequence[int]] = []
         make = drafters.session
 
@@ -52,7 +56,7 @@ class TheirPromptLookup:
         finally:
             drafters.session = make  # type: ignore[method-assign]
         _, tokens = self._ours(engine, replace(asked, drafting=False))  # drafts may add some after the text's end
-        return self._seconds(prompts[-1], tokens) / ours
+        return self._seconds(prompts[-1], tokens) / ours if tokens else None
 
     @staticmethod
     def _ours(engine: Engine, request: CompletionRequest) -> tuple[float, int]:

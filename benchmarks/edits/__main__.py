@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import statistics
 import time
 from collections.abc import Iterable, Sequence
@@ -21,6 +22,7 @@ from rich.progress import track
 from benchmarks.data import data_dir, read_records
 from benchmarks.edits.sessions import EditRequest, Kind, replay_requests, snippet_requests, trace_requests
 from benchmarks.edits.tally import ROWS, Outcome, Row, Tally, divergence
+from benchmarks.figures import ratio, rounded
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import Constraints
@@ -41,6 +43,9 @@ LAST_EDITS = range(967, 1000, 2)
 """The edits of a thousand after which errors count: over as many as a token outlives in the product."""
 TYPING_SAMPLE = 4
 """Interval of the requests of plain typing that are compared with full prefill."""
+CACHED_TOKENS, TYPED_TOKENS = 1000, 20
+"""Numbers of tokens before the typed ones and of typed tokens, of which each is timed."""
+_REPLAYS = "open_release_replay.jsonl.gz"
 
 
 class Bench:
@@ -169,10 +174,10 @@ def reencode_ms(loaded: LoadedModel, count: int = 2000) -> float:
 def keystroke_steps(loaded: LoadedModel, tokens: Sequence[int]) -> float:
     """Return the time to the first logits after a token is typed at the end of 1,000 tokens, in plain steps."""
     session = KVSession(loaded.model, SessionSettings())
-    _ready(session, tokens[:1000])
+    _ready(session, tokens[:CACHED_TOKENS])
     ratios = []
-    for typed in range(20):
-        prompt = _prompt(tokens[: 1001 + typed])
+    for typed in range(1, TYPED_TOKENS + 1):
+        prompt = _prompt(tokens[: CACHED_TOKENS + typed])
         started = time.perf_counter()
         session.prepare(prompt, CacheMode.PIE, CancelToken(), FIRST_STEP_TOKENS)
         _score(loaded.model, session, prompt.tokens)
@@ -202,33 +207,49 @@ def _score(model: CausalModel, session: KVSession, tokens: Sequence[int]) -> Flo
 def gather(data: str | None, count: int) -> list[EditRequest]:
     """Return requests of a recorded trace, of release replays, and of changed snippets, session by session."""
     trace = trace_requests(data_dir(data) / "trace_sveltecomponent.json.gz")
-    replays = replay_requests(read_records("open_release_replay.jsonl.gz", data))
+    replays = replay_requests(read_records(_REPLAYS, data))
     snippets = snippet_requests(read_records("open_repo_context.jsonl.gz", data))
     shares = ((trace, count // 2), (replays, 3 * count // 8), (snippets, count // 8))
     return [request for requests, most in shares for request in itertools.islice(requests, most)]
 
 
-def headline(tally: Tally) -> dict[str, float]:
-    """Return the figures of the last line, for the default layout."""
+def headline(tally: Tally) -> dict[str, float | None]:
+    """Return the figures of the last line, for the default layout; None where no such request was compared."""
     asked = [kind for kind in Kind if kind is not Kind.OPEN]
     edits = [kind for kind in asked if kind is not Kind.TYPING]
     full, prefix, pie, _ = ROWS
     whole, without_typing = tally.summary(pie, asked), tally.summary(pie, edits)
     typing = tally.summary(pie, [Kind.TYPING])
     return {
-        "requests": whole["requests"],
-        "tokens_computed_share": whole["computed_share"],
-        "time_ratio_full": without_typing["time_ratio_full"],
-        "time_ratio_prefix": without_typing["ms"] / tally.summary(prefix, edits)["ms"],
-        "typing_tokens_per_keystroke": typing["computed_per_request"],
-        "typing_kl": typing["kl"],
-        "typing_kl_on_exact_cache": typing["kl_on_exact_cache"],
-        "typing_on_exact_cache": typing["on_exact_cache"],
-        "first_token_agreement": whole["first_token_agreement"],
-        "first_token_agreement_edits": without_typing["first_token_agreement"],
-        "kl_edits": without_typing["kl"],
-        "completion_match_gap": 100 * (tally.summary(full, edits)["typed_match"] - without_typing["typed_match"]),
+        "requests": whole.get("requests"),
+        "tokens_computed_share": whole.get("computed_share"),
+        "time_ratio_full": without_typing.get("time_ratio_full"),
+        "time_ratio_prefix": ratio(without_typing.get("ms"), tally.summary(prefix, edits).get("ms")),
+        "typing_tokens_per_keystroke": typing.get("computed_per_request"),
+        "typing_kl": typing.get("kl"),
+        "typing_kl_on_exact_cache": typing.get("kl_on_exact_cache"),
+        "typing_on_exact_cache": typing.get("on_exact_cache"),
+        "first_token_agreement": whole.get("first_token_agreement"),
+        "first_token_agreement_edits": without_typing.get("first_token_agreement"),
+        "kl_edits": without_typing.get("kl"),
+        "completion_match_gap": 100 * (tally.summary(full, edits)["typed_match"] - without_typing["typed_match"])
+        if without_typing
+        else None,
     }
+
+
+def source_tokens(loaded: LoadedModel, data: str | None) -> list[int]:
+    """Return the tokens of the first release replay with a text, repeated until they are enough to type at their end.
+
+    Raises:
+        SystemExit: There is no such record.
+    """
+    records = read_records(_REPLAYS, data)
+    text = next((record["before"] for record in records if record["before"].strip()), None)
+    if text is None:
+        raise SystemExit(f"{_REPLAYS} has no text. Name another folder with --data-dir.")
+    tokens = loaded.tokenizer.encode(text * 3)
+    return tokens * math.ceil((CACHED_TOKENS + TYPED_TOKENS) / len(tokens))
 
 
 def main() -> None:
@@ -242,6 +263,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     loaded = load_model(options.model)
+    source = source_tokens(loaded, options.data_dir)
     console = Console(width=150)
     tallies = {}
     for layout, count in (
@@ -250,13 +272,12 @@ def main() -> None:
     ):
         tallies[layout] = measure(Bench(loaded, layout), gather(options.data_dir, count))
         console.print(tallies[layout].table(layout))
-    source = loaded.tokenizer.encode(read_records("open_release_replay.jsonl.gz", options.data_dir)[0]["before"] * 3)
     figures = headline(tallies[Layout.SUFFIX_FIRST]) | {
         "drift_ratio": drift_ratio(loaded.model, [source[:600]]),
         "reencode_ms": reencode_ms(loaded),
         "keystroke_steps": keystroke_steps(loaded, source),
     }
-    print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
+    print(json.dumps({name: rounded(value, 4) for name, value in figures.items()}))
 
 
 if __name__ == "__main__":

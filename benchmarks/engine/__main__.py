@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -42,13 +43,19 @@ Times = dict[str, dict[str, list[float]]]  # [path][case] → milliseconds
 
 
 def real_tokens(model: str, argument: str | None, count: int) -> Tokens:
-    """Return `count` tokens of real source code."""
+    """Return `count` tokens of real source code.
+
+    Raises:
+        SystemExit: The data has fewer.
+    """
     tokenizer = CodeTokenizer.from_folder(prepare(model).folder)
     tokens: list[int] = []
     for record in read_records("open_repo_context.jsonl.gz", argument):
         tokens += tokenizer.encode(record["prefix"] + record["reference"] + record["suffix"])
         if len(tokens) >= count:
             break
+    if len(tokens) < count:
+        raise SystemExit(f"The data has {len(tokens)} tokens, fewer than {count}. Name another folder with --data-dir.")
     return np.array(tokens[:count], dtype=np.int32)
 
 
@@ -192,6 +199,8 @@ def main() -> None:
     parser.add_argument("--larger", metavar="MODEL", help="measure this model, too, for example qwen2.5-coder-1.5b")
     parser.add_argument("--features", choices=FEATURES, help="the instruction sets that all engines may use")
     arguments = parser.parse_args()
+    if not arguments.without_llama and find_spec("llama_cpp") is None:
+        raise SystemExit("llama-cpp-python is not installed. Run: pip install '.[bench]', or pass --without-llama")
     if arguments.features and not limited(arguments.features):
         raise SystemExit(run_limited(arguments.features))
     if arguments.features and not arguments.without_llama:

@@ -25,6 +25,8 @@ FILE = "coderec_events.jsonl.gz"
 """Data file: shown suggestions of a published study, with the decisions of its users."""
 KEPT = {Strictness.LOW: 0.99, Strictness.NORMAL: 0.95, Strictness.HIGH: 0.85}
 """Share of acceptances that each strictness keeps."""
+FEWEST_USERS = 3
+"""Minimum number of users: one is tested, and the others are divided into those to train on and those to choose on."""
 BINS_OF_CALIBRATION = 10
 """Number of bins of the calibration error."""
 
@@ -96,6 +98,20 @@ def write_weights(users: Sequence[User], path: Path) -> None:
     print(f"Weights of {len(users)} users written to {path}: {choice}.")
 
 
+def check(users: Sequence[User]) -> None:
+    """Check that gates can be trained and tested.
+
+    Raises:
+        SystemExit: There are too few users, or only one of them has accepted anything.
+    """
+    outcomes = [outcome for user in users for outcome in user.outcomes]
+    if len(users) < FEWEST_USERS or sum(any(user.outcomes) for user in users) < 2:
+        raise SystemExit(
+            f"The data has {len(users)} users with {sum(outcomes):.0f} acceptances in {len(outcomes)} decisions. The"
+            f" gate needs {FEWEST_USERS} users and acceptances of several. Name another folder with --data-dir."
+        )
+
+
 def main() -> None:
     """Evaluate on left-out users. With `--train`, write the weights first."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gate", description=__doc__)
@@ -103,6 +119,7 @@ def main() -> None:
     parser.add_argument("--train", type=Path, metavar="FILE", help="train on all users and write the weights")
     given = parser.parse_args()
     users = read_users(read_records(FILE, given.data_dir))
+    check(users)
     if given.train:
         write_weights(users, given.train)
     found = leave_users_out(users)
@@ -114,7 +131,7 @@ def main() -> None:
     figures = {
         "users": len(users),
         "events": len(outcomes),
-        "auc": round(auc(probabilities, outcomes), 4),
+        "auc": round(auc(probabilities, outcomes), 4) if 0 in outcomes else None,
         "calibration_error": round(calibration_error(probabilities, outcomes), 4),
         "shows_avoided": round(shows_avoided(probabilities, outcomes), 4),
         "shows_avoided_own_threshold": round(float(1 - shown.mean()), 4),

@@ -66,7 +66,7 @@ class Choice:
 
 
 def read_users(records: list[dict[str, Any]]) -> list[User]:
-    """Return the events of the study by user."""
+    """Return the events of the study by user, without users of whom no decision is known."""
     found: dict[int, list[Event]] = defaultdict(list)
     for record in sorted(records, key=lambda r: (r["user_id"], r["event"])):
         at_s = _seconds(record["timestamp"])
@@ -81,7 +81,8 @@ def read_users(records: list[dict[str, Any]]) -> list[User]:
         )
         decided = record["decision_timestamp"]
         found[record["user_id"]].append(Event(offer, record["accepted"], _seconds(decided) if decided else at_s))
-    return [_user(events) for events in found.values()]
+    decided = [events for events in found.values() if any(event.accepted is not None for event in events)]
+    return [_user(events) for events in decided]
 
 
 def train(users: Sequence[User], choice: Choice) -> AcceptanceWeights:

@@ -22,6 +22,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.figures import ratio, rounded
 from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.quality.sets import FILES, open_tasks
 from benchmarks.quality.tasks import Task, sample
@@ -112,6 +113,10 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
     _print(totals, console)
     without, strict = _sum(totals, GrammarMode.OFF), _sum(totals, GrammarMode.STRICT)
     languages = sorted({language for language, _ in totals})
+
+    def share(part: float, whole: float, digits: int = 4) -> float | None:
+        return rounded(ratio(part, whole), digits)
+
     return {
         "completions": strict.records,
         "errors_without": without.worse,
@@ -121,18 +126,16 @@ def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str
             language: _reduction(totals[language, GrammarMode.OFF].worse, totals[language, GrammarMode.STRICT].worse)
             for language in languages
         },
-        "exact_match_change": round((strict.exact - without.exact) / max(1, strict.records), 4),
+        "exact_match_change": share(strict.exact - without.exact, strict.records),
         "references_that_add_errors": strict.unsound,
-        "exact_match_change_sound_references": round(
-            (strict.exact_sound - without.exact_sound) / max(1, strict.records - strict.unsound), 4
+        "exact_match_change_sound_references": share(
+            strict.exact_sound - without.exact_sound, strict.records - strict.unsound
         ),
-        "overhead": round(strict.grammar_ms / max(1.0, strict.decode_ms), 4),
-        "overhead_of_unseen_documents": round(
-            (strict.grammar_ms + unseen_ms) / max(1.0, strict.decode_ms + unseen_ms), 4
-        ),
-        "grammar_ms_a_completion": round(strict.grammar_ms / max(1, strict.records), 3),
-        "decode_ms_a_completion": round(strict.decode_ms / max(1, strict.records), 2),
-        "acceptor_off_share": round(strict.off / max(1, strict.records), 4),
+        "overhead": share(strict.grammar_ms, strict.decode_ms),
+        "overhead_of_unseen_documents": share(strict.grammar_ms + unseen_ms, strict.decode_ms + unseen_ms),
+        "grammar_ms_a_completion": share(strict.grammar_ms, strict.records, 3),
+        "decode_ms_a_completion": share(strict.decode_ms, strict.records, 2),
+        "acceptor_off_share": share(strict.off, strict.records),
     }
 
 

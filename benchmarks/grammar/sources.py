@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,9 +138,16 @@ def _pip(requirement: str) -> list[str]:
 def _fetch(folder: Path, command: list[str], environment: dict[str, str]) -> None:
     if folder.is_dir() and any(folder.iterdir()):
         return
-    folder.mkdir(parents=True, exist_ok=True)
     print(f"downloading {folder.name}", file=sys.stderr)
-    subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+        try:
+            subprocess.run(command, cwd=unfinished, env=environment, check=True, stdout=subprocess.DEVNULL)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise SystemExit(
+                f"{folder.name} could not be downloaded: {error}. Name a folder of source files with --sources, or pass"
+                " --skip-sources."
+            ) from None
+        shutil.copytree(unfinished, folder, dirs_exist_ok=True)
 
 
 def _write_stand_ins(folder: Path) -> None:

@@ -73,7 +73,8 @@ class Bench:
         (_, _, plain), (prompt, turn, drafted) = runs[False], runs[True]
         assert plain.statistics is not None
         assert drafted.statistics is not None
-        lossless = plain.suggestions[0].text == drafted.suggestions[0].text
+        texts = [[suggestion.text for suggestion in event.suggestions] for event in (plain, drafted)]
+        lossless = texts[0] == texts[1]
         return Result(plain.statistics, drafted.statistics, lossless, self._gap(prompt, turn[: self._max_tokens]))
 
     def _gap(self, prompt: Sequence[int], turn: Sequence[int]) -> float | None:
@@ -83,6 +84,11 @@ class Bench:
             logits = self._reference(torch.tensor([[*prompt, *turn[:-1]]])).logits[0, len(prompt) - 1 :]
         leads = logits.max(dim=1).values - logits[torch.arange(len(turn)), torch.tensor(turn)]
         return next((float(lead) for lead in leads if lead > 0), None)
+
+
+def speedup(result: Result) -> float | None:
+    """Return the decode time without drafts over that with drafts, None if nothing was decoded."""
+    return ratio(result.plain.decode_ms, result.drafted.decode_ms)
 
 
 def summary(results: Sequence[Result]) -> dict[str, float | None]:
@@ -99,7 +105,7 @@ def summary(results: Sequence[Result]) -> dict[str, float | None]:
         "largest_gap": max(gaps, default=0.0),
         "drafts_change_nothing": sum(result.lossless for result in results),
         "drafted_speedup": ratio(plain_s, drafted_s),
-        "median_speedup": percentile([each.plain.decode_ms / each.drafted.decode_ms for each in results], 0.5),
+        "median_speedup": percentile([one for each in results if (one := speedup(each)) is not None], 0.5),
         "tokens_per_step": ratio(tokens, sum(result.drafted.steps for result in results)),
         "edit_tokens_per_second": ratio(tokens, drafted_s),
     }
@@ -123,9 +129,9 @@ def main() -> None:
         plain, drafted = result.plain, result.drafted
         gap = "" if result.gap is None else f"  gap {result.gap:.3f}"
         changed = "" if result.lossless else "  CHANGED BY DRAFTS"
-        speedup = plain.decode_ms / drafted.decode_ms
         print(
-            f"{record['id']:14}{plain.generated_tokens:5} tokens{drafted.steps:5} steps{speedup:7.2f}x{gap}{changed}",
+            f"{record['id']:14}{plain.generated_tokens:5} tokens{drafted.steps:5} steps"
+            f"{speedup(result) or 0.0:7.2f}x{gap}{changed}",
             flush=True,
         )
     print(json.dumps({"benchmark": "instruct", **summary(results), **bench.facts}))

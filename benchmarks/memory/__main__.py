@@ -66,6 +66,7 @@ class Editor:
             types.Position(*document.cursor),
         )
         await asyncio.wait_for(self._server.client.text_document_inline_completion_async(request), _ANSWER_S)
+        self._server.check()
 
     def close(self, documents: Sequence[Document], workspaces: Sequence[Path]) -> None:
         """Close the documents and the workspaces."""
@@ -128,14 +129,15 @@ async def measure_llama(documents: Sequence[Document], threads: int) -> int:
     from benchmarks.typing.llama_server import LlamaServer
 
     server, peak = LlamaServer((), threads), 0
-    await server.start()
-    async with httpx.AsyncClient(base_url=server.url, timeout=_ANSWER_S) as client:
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(server.stop)
+        await server.start()
+        client = await stack.enter_async_context(httpx.AsyncClient(base_url=server.url, timeout=_ANSWER_S))
         for document in track(documents, description="llama-server"):
             before, after = document.parts()
             body = {"input_prefix": before, "input_suffix": after, "n_predict": _MAX_TOKENS, "cache_prompt": True}
             (await client.post("/infill", json=body)).raise_for_status()
             peak = max(peak, _resident(server.processes))
-    await server.stop()
     return peak
 
 

@@ -123,12 +123,8 @@ def labelled(replays: Sequence[Sequence[State]]) -> Iterator[Row]:
 def main() -> None:
     """Print one row for each way to choose, then the figures as JSON."""
     given = _arguments()
-    if given.data:
-        replays = scenarios(given.data)
-    else:
-        records = read_records(FILE, given.data_dir)
-        records += read_records(FILE, given.more_data) if given.more_data else []
-        replays = [list(states(record)) for record in records]
+    records = _records(given)
+    replays = scenarios(given.data) if given.data else [list(states(record)) for record in records]
     rows = list(labelled(replays))
     judgements = None if given.no_model else Judgements.opened(given.judgements, given.model, given.threads)
     if given.train:
@@ -163,11 +159,29 @@ def main() -> None:
         **resampled(replays, rows, ways[best]),
         **ranking(rows, ways, best, ratios),
     }
-    if judgements is not None and not given.data and given.latency_files:
-        printed |= asyncio.run(
-            times(records[:: max(1, len(records) // given.latency_files)], given.model, given.threads)
-        )
+    if judgements is not None and records and given.latency_files:
+        printed |= asyncio.run(times(spread(records, given.latency_files), given.model, given.threads))
     print(json.dumps(printed))
+
+
+def _records(given: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return the release replays, none if scenarios are tested instead.
+
+    Raises:
+        SystemExit: The data has no changes of files.
+    """
+    if given.data:
+        return []
+    records = read_records(FILE, given.data_dir) + (read_records(FILE, given.more_data) if given.more_data else [])
+    if all(record["before"] == record["after"] for record in records):
+        raise SystemExit("The data has no changes of files. Name another folder.")
+    return records
+
+
+def spread(records: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """Return at most `count` records, evenly spread over all."""
+    count = min(count, len(records))
+    return [records[number * len(records) // count] for number in range(count)]
 
 
 def _arguments() -> argparse.Namespace:

@@ -91,8 +91,18 @@ def by_both(gate: Gate) -> Callable[[Row], float]:
 def crossed(
     rows: Sequence[Row], chance: Callable[[Gate], Callable[[Row], float]], shown_from: Callable[[Row], float]
 ) -> Way:
-    """Return the way of gates that were trained on the half without a proposal's package."""
-    chances = [chance(train_gate([row for row in rows if half(row) != own])) for own in (0, 1)]
+    """Return the way of gates that were trained on the half without a proposal's package.
+
+    Raises:
+        SystemExit: One half has no proposals.
+    """
+    others = [[row for row in rows if half(row) != own] for own in (0, 1)]
+    if not all(others):
+        raise SystemExit(
+            f"The halves of the packages have {len(others[1])} and {len(others[0])} proposals. A gate is trained on one"
+            " half and tested on the other: give more data, or test the shipped gate with --shipped."
+        )
+    chances = [chance(train_gate(training)) for training in others]
     return Way(lambda row: chances[half(row)](row), shown_from)
 
 
@@ -113,6 +123,7 @@ def _chosen(replays: Sequence[Sequence[State]], rows: Sequence[Row], own: int) -
     for training, testing in folds(rows):
         chance = by_both(train_gate(training))
         chances |= {id(row): chance(row) for row in testing}
+    rows = [row for row in rows if id(row) in chances]  # none if all are in one part of the packages
     for threshold in THRESHOLDS:
         figures = report(replays, rows, Way(lambda row: chances[id(row)], constant(threshold)))
         precision, quiet_rate = (figures[name] or 0.0 for name in ("precision_exact", "quiet_rate"))
@@ -158,7 +169,7 @@ def resampled(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way)
     for replay in replays:
         if replay:
             by_package[replay[0].package].append(replay)
-    counts = [_counts(each, rows, way) for each in by_package.values()]
+    counts = [_counts(each, rows, way) for each in by_package.values()] or [Counter()]
     random_ = random.Random(SAMPLES)
     samples = [_figures(sum(random_.choices(counts, k=len(counts)), Counter())) for _ in range(SAMPLES)]
     found = {

@@ -103,6 +103,7 @@ async def times(records: Sequence[Mapping[str, Any]], model: str, threads: int) 
                     shown_ms += [] if found_ms is None else [found_ms]
                     added_ms.append(difference_ms)
             window.close()
+            server.check()
     return {
         "p50_ms": rounded(percentile(shown_ms, 0.5), 1),
         "requests_shown": len(shown_ms),

@@ -161,6 +161,8 @@ def _apply(editor: Editor, messages: Sequence[Mapping[str, Any]]) -> Counter[str
 
 def run(records: Sequence[Mapping[str, Any]], edits: int, seed: int) -> dict[str, int]:
     """Make a number of random edits and return the counts by name."""
+    if not records:
+        raise SystemExit("The data has no files. Name another folder with --data-dir.")
     total: Counter[str] = Counter()
     while total["edits"] < edits:
         seed += 1

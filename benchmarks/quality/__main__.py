@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.data import read_answers
-from benchmarks.quality.report import Prediction, keys, print_tables
+from benchmarks.quality.report import Prediction, by_set, keys, print_tables
 from benchmarks.quality.rows import LAYOUT_ROWS, ROWS, rows_for
 from benchmarks.quality.scoring import score
 from benchmarks.quality.sets import FILES, SETS, half_of, open_tasks
-from benchmarks.quality.tasks import Task, file_tasks, sample
+from benchmarks.quality.tasks import Task, distinct, file_tasks, sample
 from completion.backend import BACKENDS, Backend
 from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings
@@ -62,7 +62,7 @@ def main() -> None:
             made[prediction["id"], prediction["row"]] = prediction
     predictions = _score(made, options)
     print_tables(predictions)
-    print(json.dumps({"records": len(options.tasks)} | keys(predictions)))
+    print(json.dumps({"records": len(options.tasks)} | keys(predictions) | {"sets": by_set(predictions)}))
 
 
 def _answer(work: list[tuple[str, Task]], backend: Backend, options: Options) -> Iterator[dict[str, Any]]:
@@ -144,11 +144,13 @@ def _options() -> Options:
     )
     given = parser.parse_args()
     if given.data:
-        tasks = [task for path in given.data for task in file_tasks(path, given.mode)]
+        tasks = distinct(task for path in given.data for task in file_tasks(path, given.mode))
     else:
-        tasks = list(open_tasks(given.sets.split(","), given.data_dir))
+        tasks = distinct(open_tasks(given.sets.split(","), given.data_dir))
     if given.half is not None:
         tasks = [task for task in tasks if half_of(task.id) == given.half]
+    if not tasks:
+        raise SystemExit("The data has no task. Give other --data, --sets or --half.")
     rows = LAYOUT_ROWS if given.rows == "layouts" else tuple(filter(None, given.rows.split(",")))
     unknown = set(rows) - set(ROWS)
     if unknown:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.figures import rounded
 from benchmarks.quality.scoring import Score
 
 
@@ -24,6 +26,13 @@ class Prediction:
 
 
 Measure = Callable[[Score], float | None]
+MEASURES: dict[str, Measure] = {
+    "exact_match_share": lambda score: score.exact_match,
+    "edit_similarity": lambda score: score.edit_similarity,
+    "first_line_share": lambda score: score.first_line,
+    "pass_share": lambda score: score.passed,
+}
+"""Measures by their keys, in the order of the tables."""
 
 
 def exact(score: Score) -> float:
@@ -55,11 +64,19 @@ def print_tables(predictions: list[Prediction]) -> None:
 
 
 def _cells(part: list[Prediction]) -> list[str]:
-    measures: list[Measure] = [exact, lambda s: s.edit_similarity, lambda s: s.first_line, lambda s: s.passed]
-    shares = [mean(part, measure) for measure in measures]
-    seconds = sorted(p.seconds for p in part)
-    middle = f"{seconds[len(seconds) // 2]:.2f}" if seconds else ""
+    shares = [mean(part, measure) for measure in MEASURES.values()]
+    middle = f"{statistics.median(p.seconds for p in part):.2f}" if part else ""
     return [str(len(part)), *("" if share is None else f"{100 * share:.1f}" for share in shares), middle]
+
+
+def by_set(predictions: list[Prediction]) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Return the number of records and the mean of each measure by data set and row; they are those of the tables."""
+    found: dict[str, dict[str, dict[str, float | None]]] = {}
+    for dataset, row in dict.fromkeys((p.dataset, p.row) for p in predictions):
+        part = [p for p in predictions if (p.dataset, p.row) == (dataset, row)]
+        means = {name: rounded(mean(part, measure), 4) for name, measure in MEASURES.items()}
+        found.setdefault(dataset, {})[row] = {"records": len(part), **means}
+    return found
 
 
 Figures = dict[str, float | str | None]

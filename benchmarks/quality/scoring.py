@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -75,9 +76,11 @@ def first_line(text: str) -> str:
 
 
 def _kill_with_children(child: subprocess.Popen[bytes]) -> None:
+    """Kill a program and what it has started, if any of them still runs."""
     if sys.platform == "win32":  # it has no groups of processes
         child.kill()
-    else:
+        return
+    with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
 
 
@@ -101,8 +104,9 @@ def runs_to_its_end(program: str) -> bool:
             start_new_session=True,
         )
         try:
-            child.wait(timeout=TIME_LIMIT_S)
-        except subprocess.TimeoutExpired:
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=TIME_LIMIT_S)
+        finally:
             _kill_with_children(child)
             child.wait()
         return child.returncode == 0 and proof.is_file() and proof.read_text() == token

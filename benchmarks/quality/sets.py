@@ -150,6 +150,9 @@ def _folded(name: str) -> str:
 
 
 def half_of(id_: str) -> int:
-    """Return 0 or 1 by a hash of a task's package, by its name. What is chosen on one half is reported on the other."""
+    """Return 0 or 1 by a hash of a task's package. What is chosen on one half is reported on the other.
+
+    A task without a package has a half of its own: lines of one problem of HumanEval may be in both.
+    """
     package = id_.removeprefix(f"{MID_LINE}/").removeprefix(f"{OPENED}/").removeprefix(f"{NAMED}/").partition("==")[0]
     return hashlib.sha256(package.encode()).digest()[0] % 2

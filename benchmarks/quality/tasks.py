@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import gzip
 import hashlib
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
 
+from benchmarks.data import read_file
 from completion.request import Mode, Suggestion, WorkspaceFile
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Place, TextLines
@@ -68,12 +68,9 @@ class Task:
 
 
 def file_tasks(path: Path, mode: Mode) -> Iterator[Task]:
-    """Yield the tasks of a file in the same schema, `.jsonl` or `.jsonl.gz`."""
-    data = path.read_bytes()
-    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8")
-    for line in text.split("\n"):
-        if line.strip():
-            yield from tasks_of(json.loads(line), path.name.partition(".")[0], mode)
+    """Yield the tasks of a file in the same schema, `.jsonl` or `.jsonl.gz`; see `read_file`."""
+    for record in read_file(path):
+        yield from tasks_of(record, path.name.partition(".")[0], mode)
 
 
 def tasks_of(record: dict[str, Any], name: str, mode: Mode | None = None) -> list[Task]:
@@ -121,7 +118,7 @@ def _replay(record: dict[str, Any]) -> Iterator[Task]:
         line = next((i for i in range(start, end) if after[i].strip()), None)
         begun = ""
         if line is not None:
-            text = after[line].rstrip("\r\n")
+            text = after[line].rstrip()  # a cursor before blanks at the end has nothing to complete
             indent = len(text) - len(text.lstrip())
             drawn = int(hashlib.sha256(f"{record['id']}:{number}".encode()).hexdigest(), 16)
             column = indent + drawn % (len(text) - indent)
@@ -147,6 +144,18 @@ def apply_edit(document: Document, offset: int, removed: str, inserted: str) -> 
     change = types.Range(*(document.position(place) for place in positions))
     document.apply([types.TextDocumentContentChangePartial(change, inserted)], 0)
     return document.lines.advance(Place(0, 0), offset + len(inserted))
+
+
+def distinct(tasks: Iterable[Task]) -> list[Task]:
+    """Return different tasks with different names. Those that had the same one have a hash of their texts in it."""
+    found = list(dict.fromkeys(tasks))
+    counts = Counter(task.id for task in found)
+
+    def renamed(task: Task) -> Task:
+        content = repr((task.dataset, task.path, task.prefix, task.suffix, task.reference))
+        return replace(task, id=f"{task.id}#{hashlib.sha256(content.encode()).hexdigest()[:12]}")
+
+    return [renamed(task) if counts[task.id] > 1 else task for task in found]
 
 
 def sample(tasks: list[Task], limit: int) -> list[Task]:

@@ -150,7 +150,7 @@ def main() -> None:
         "identifiers_used": tally.identifiers_used,
         "requests_refused_as_unsafe": tally.refused,
         "written_texts": written,
-        "false_alarm_share": round(len(alarms) / written, 5),
+        "false_alarm_share": round(len(alarms) / written, 5) if written else None,
         "secret_files": planted_secrets,
         "secrets_read": len(read),
     }

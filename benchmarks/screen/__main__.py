@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.figures import percentile, rounded
+from benchmarks.figures import percentile, ratio, rounded
 from benchmarks.screen import neovim, vscode
 from benchmarks.screen.seen import Seen, seen
 from benchmarks.screen.typist import sessions_of
@@ -37,7 +37,7 @@ def report(found: Mapping[str, Seen]) -> dict[str, Any]:
     return {
         "sessions": len(found),
         "keys": keys,
-        "keys_with_text": round(sum(one.with_text for one in found.values()) / keys, 3),
+        "keys_with_text": rounded(ratio(sum(one.with_text for one in found.values()), keys), 3),
         "flickers": sum(len(one.flickers) for one in found.values()),
         "text_after_key_p50_ms": rounded(percentile(waits, 0.5), 1),
         "text_after_key_p95_ms": rounded(percentile(waits, 0.95), 1),

@@ -54,7 +54,7 @@ def seen(states: Sequence[State]) -> Seen:
         for before, hidden, again in zip(states, states[1:], states[2:], strict=False)
         if _is_flicker(before, hidden, again)
     )
-    return Seen(len(starts) - 1, with_text, tuple(waits), flickers)
+    return Seen(max(0, len(starts) - 1), with_text, tuple(waits), flickers)
 
 
 def _is_flicker(before: State, hidden: State, again: State) -> bool:

@@ -79,6 +79,7 @@ class Window:
                 waits.append(time.perf_counter() - started)
                 self._note_fate(answer.items)
         await asyncio.wait_for(asyncio.gather(*asked), _ANSWER_S)
+        self._server.check()
         self._change(document, (number, 0), (number + 1, 0), "")  # documents keep their length all week
         return waits
 

@@ -35,7 +35,7 @@ from benchmarks.quality.rows import ROWS as QUALITY_ROWS
 from benchmarks.quality.scoring import Score, score
 from benchmarks.quality.sets import SETS as KNOWN_SETS
 from benchmarks.quality.sets import open_tasks
-from benchmarks.quality.tasks import Task, sample
+from benchmarks.quality.tasks import Task, distinct, sample
 from benchmarks.suggestions.report import Answer, figures, print_tables
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import make_drafters
@@ -160,7 +160,9 @@ def _parses(suggestion: Suggestion, task: Task) -> bool:
 def main() -> None:
     """Make and score the answers, print tables, then one line of JSON."""
     options = _options()
-    tasks = list(open_tasks(options.sets.split(","), options.data_dir))
+    tasks = distinct(open_tasks(options.sets.split(","), options.data_dir))
+    if not tasks:
+        raise SystemExit("The data has no task. Give other --sets or another --data-dir.")
     tasks = sample(tasks, options.limit) if options.limit else tasks
     model = normal_model(options.model)
     made = read_answers(options.out, model)

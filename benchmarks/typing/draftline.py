@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 from lsprotocol import types
@@ -99,7 +100,7 @@ class DraftlineEditor(Buffer):
     async def open(self, script: Script) -> None:
         """See `Assistant`."""
         self.load(script)
-        self._uri, self._version = f"file:///typing/{next(self._ids)}/{script.path}", 1
+        self._uri, self._version = f"file:///typing/{next(self._ids)}/{quote(script.path) or 'untitled'}", 1
         item = types.TextDocumentItem(self._uri, script.language, self._version, script.text)
         self._client.text_document_did_open(types.DidOpenTextDocumentParams(item))
 
@@ -184,12 +185,14 @@ class DraftlineEditor(Buffer):
 
         Raises:
             JsonRpcException: A request was answered with an error.
+            SystemExit: The server or its engine has ended.
         """
         if self._asked is not None:
             await asyncio.wait_for(self._asked.answered.wait(), _LONGEST_SETTLING_S)
         if self._failure is not None:
             raise self._failure
         await asyncio.sleep(_SETTLED_S)
+        self._server.check()
         for request in self.requests:
             request.end(now_s())
         self.received_characters, self._received = sum(self._received.values()), {}

@@ -42,8 +42,7 @@ T_MAX_PREDICT_MS = 500
 T_MAX_PROMPT_MS = 500
 MAX_LINE_SUFFIX = 8
 _RETRY_S = 0.1  # time until a request is tried again while another one runs
-_RING_UPDATE_S = 1.0
-_PAUSE_S = 3.0
+_RING_UPDATE_S, _PAUSE_S = 1.0, 3.0
 _CHUNK_MOVES = 32
 _TIMEOUT_S = 120.0
 
@@ -54,7 +53,8 @@ class _Asked:
 
     Attributes:
         lines: Lines of the document when the request was sent.
-        record: Record of the request, None for a speculative one.
+        record: Record of the request; None for a speculative one, and if a suggestion was on the screen already.
+        predict_ms: Time limit of the answer.
         content: Text that has come so far.
     """
 
@@ -63,6 +63,7 @@ class _Asked:
     lines: Sequence[str]
     row: int
     record: RequestRecord | None
+    predict_ms: int
     content: str = ""
 
     def rest_at(self, context: LocalContext) -> str | None:
@@ -92,16 +93,14 @@ class LlamaVimEditor(Buffer):
         # Each request has its own connection, like the curl process of the plugin.
         self._http = httpx.AsyncClient(timeout=_TIMEOUT_S, limits=httpx.Limits(max_keepalive_connections=0))
         self._ids = itertools.count(1)
-        self._name = ""
-        self._cache = AnswerCache()
+        self._name, self._cache = "", AnswerCache()
         self._ring = ChunkRing(Random(seed))
         self._job: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._updates: asyncio.Task[None] | None = None
         self._growing: _Asked | None = None
         self._shown: Offer | None = None
-        self._moved_s = 0.0
-        self._is_normal_mode = True
+        self._moved_s, self._is_normal_mode = 0.0, True
         self._picked_row = -9999
         self._last_indent = -1
         self._expected: str | None = None
@@ -124,8 +123,8 @@ class LlamaVimEditor(Buffer):
 
     async def close(self) -> None:
         """See `Assistant`."""
-        if self._updates is not None:
-            self._updates.cancel()
+        if self._updates is not None and not self._updates.cancel():
+            await self._updates  # it has failed, and the ring got no chunks since
         self._pick_around(self._row_column()[0])
         self._shown = None
 
@@ -194,10 +193,11 @@ class LlamaVimEditor(Buffer):
         here = self._row_column()[0]
         self._ring.evict_near(lines[max(0, here - RING_CHUNK_LINES // 2) : here + RING_CHUNK_LINES // 2 + 1])
         record = None
-        if not answer:
+        if not answer and self._shown is None:
             record = RequestRecord(now_s(), self._expected)
             self.requests.append(record)
-        asked = _Asked(str(next(self._ids)), context, lines, row, record)
+        limit_ms = T_MAX_PREDICT_MS if answer else FIRST_PREDICT_MS
+        asked = _Asked(str(next(self._ids)), context, lines, row, record, limit_ms)
         self._job = asyncio.create_task(self._ask_server(asked))
         self._pick_far(lines, row)
 
@@ -207,8 +207,8 @@ class LlamaVimEditor(Buffer):
 
     async def _ask_server(self, asked: _Asked) -> None:
         """Send a request. Its growing text is shown if no other text is. Its complete text goes into the cache."""
-        body = self._body(asked.context, T_MAX_PREDICT_MS if asked.record is None else FIRST_PREDICT_MS)
-        async with httpx_sse.aconnect_sse(self._http, "POST", f"{self._server.url}/infill", json=body) as source:
+        url, body = f"{self._server.url}/infill", self._body(asked)
+        async with httpx_sse.aconnect_sse(self._http, "POST", url, json=body) as source:
             source.response.raise_for_status()
             async with aclosing(source.aiter_sse()) as events:
                 async for event in events:
@@ -257,16 +257,16 @@ class LlamaVimEditor(Buffer):
         if known is not None:
             self._fim((row, column), text.split("\n"))
 
-    def _body(self, context: LocalContext, predict_ms: int) -> dict[str, object]:
+    def _body(self, asked: _Asked) -> dict[str, object]:
         return {
             "id_slot": 0,
-            "input_prefix": context.prefix,
-            "input_suffix": context.suffix,
+            "input_prefix": asked.context.prefix,
+            "input_suffix": asked.context.suffix,
             "input_extra": self._ring.extra(),
-            "prompt": context.middle,
+            "prompt": asked.context.middle,
             "n_predict": N_PREDICT,
             "stop": [],
-            "n_indent": context.indent,
+            "n_indent": asked.context.indent,
             "top_k": 40,
             "top_p": 0.90,
             "samplers": ["top_k", "top_p", "infill"],
@@ -274,7 +274,7 @@ class LlamaVimEditor(Buffer):
             "stream": True,
             "cache_prompt": True,
             "t_max_prompt_ms": T_MAX_PROMPT_MS,
-            "t_max_predict_ms": predict_ms,
+            "t_max_predict_ms": asked.predict_ms,
         }
 
     async def _update_ring(self) -> None:

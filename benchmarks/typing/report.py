@@ -55,6 +55,10 @@ def headline(ours: Figures, theirs: Figures | None, stale_requests: int | None) 
         "exact_first_line_ratio": more("exact_first_line"),
         "saved_characters_ratio": more("saved_characters"),
         "cpu_per_saved_character_ratio": more("cpu_s_per_saved_character"),
+        "sessions": ours["sessions"],
+        "answered": ours["answered"],
+        "their_sessions": theirs["sessions"] if theirs else None,
+        "their_answered": theirs["answered"] if theirs else None,
         "stale_requests": stale_requests,
         **{name: ours[name] for name in _OWN},
     }

@@ -78,7 +78,7 @@ def keys_of(text: str) -> int:
 
 
 def release_scripts(records: Sequence[Mapping[str, Any]], characters: int) -> list[Script]:
-    """Return a session for each release replay with enough typed text.
+    r"""Return a session for each release replay with enough typed text. Line ends are \n: each is one key.
 
     Args:
         records: Records with whole files as `before` and `after`.
@@ -87,9 +87,14 @@ def release_scripts(records: Sequence[Mapping[str, Any]], characters: int) -> li
     return [
         script
         for record in records
-        if (script := _script(record["id"], record["language"], record["path"], record["before"],
-                              list(passages(record["before"], record["after"])), characters)) is not None
+        for before, after in [(_with_plain_ends(record["before"]), _with_plain_ends(record["after"]))]
+        if (script := _script(record["id"], record["language"], record["path"], before,
+                              list(passages(before, after)), characters)) is not None
     ]  # fmt: skip
+
+
+def _with_plain_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def trace_scripts(path: Path, characters: int, count: int) -> list[Script]:

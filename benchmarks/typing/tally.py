@@ -214,6 +214,7 @@ class RowTally:
         characters, keys = self.total(lambda one: one.characters), self.total(lambda one: one.saved_keys)
         accepts, received = self.total(lambda one: one.accepts), self.total(lambda one: one.received_characters)
         return {
+            "sessions": len(self.sessions),
             "first_text_p50_ms": self.milliseconds(lambda one: one.first_text_s, 0.5),
             "first_text_p95_ms": self.milliseconds(lambda one: one.first_text_s, 0.95),
             "first_line_p50_ms": self.milliseconds(lambda one: one.first_line_s, 0.5),

@@ -26,6 +26,7 @@ from benchmarks.typing.scripts import Script, choose, release_scripts
 from benchmarks.worth.places import Place, places, read_places, write_places
 from benchmarks.worth.replay import Replay, Row
 from completion.engine import Engine, product_settings
+from completion.host.process.address import normal_model
 from completion.model.loading import load_model
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.gate.worth import WRONG_COST
@@ -80,18 +81,19 @@ def _scripts(half: int, options: argparse.Namespace) -> list[Script]:
 
 def _ask(scripts: Sequence[Script], path: Path, model: str) -> list[list[Place]]:
     """Return the places of each session; those that the file lacks come from the engine and are added to it."""
-    known = read_places(path)
-    lacking = [script for script in scripts if script.id not in known]
+    model = normal_model(model)
+    known = read_places(path, model)
+    lacking = [script for script in scripts if (script.id, script.length) not in known]
     if lacking:
         # Without bounds on time, other work on the machine does not change the answers.
         settings = replace(product_settings(), full_prompt_s=math.inf, cold_prompt_s=math.inf)
         engine = Engine(load_model(model), settings)
         for number, script in enumerate(lacking):
-            known[script.id] = list(places(engine, script))
-            write_places(path, known[script.id])
+            known[script.id, script.length] = found = list(places(engine, script))
+            write_places(path, model, script, found)
             print(f"{number + 1}/{len(lacking)} {script.id}", file=sys.stderr, flush=True)
         engine.close()
-    return [known[script.id] for script in scripts]
+    return [known[script.id, script.length] for script in scripts]
 
 
 def _cell(name: str, value: float | None) -> str:
@@ -108,7 +110,7 @@ def main() -> None:
     parser.add_argument("--half", type=int, choices=(0, 1), default=1, help="packages (default: %(default)s)")
     parser.add_argument("--sessions", type=int, default=40, help="number of sessions (default: %(default)s)")
     parser.add_argument("--characters", type=int, default=100, help="characters of a session (default: %(default)s)")
-    parser.add_argument("--places", type=Path, help="file of the engine's answers; an existing file is continued")
+    parser.add_argument("--places", type=Path, help="file of the model's answers; an existing file is continued")
     parser.add_argument("--seed", type=int, default=7)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from benchmarks.data import read_kept
 from benchmarks.quality.tasks import apply_edit
 from benchmarks.typing.scripts import Passage, Script, key_unit
 from completion.cancellation import CancelToken
@@ -103,23 +105,26 @@ def _request(script: Script, document: Document, cursor: int) -> CompletionReque
     )
 
 
-def write_places(path: Path, found: list[Place]) -> None:
-    """Add places to a file, one JSON object a line."""
+def write_places(path: Path, model: str, script: Script, found: list[Place]) -> None:
+    """Add the places of a session to a file, as one line."""
+    line = {"model": model, "session": script.id, "length": script.length, "places": [asdict(place) for place in found]}
     with path.open("a", encoding="utf-8") as out:
-        out.writelines(json.dumps(asdict(place)) + "\n" for place in found)
+        out.write(json.dumps(line) + "\n")
 
 
-def read_places(path: Path) -> dict[str, list[Place]]:
-    """Return the places of a file by session; none if there is no such file."""
-    found: dict[str, list[Place]] = {}
-    if path.is_file():
-        for line in path.read_text(encoding="utf-8").splitlines():
-            fields = json.loads(line)
-            known = fields.pop("suggestion")
-            suggestion = None
-            if known is not None:
-                known["ends"] = tuple(map(tuple, known["ends"]))
-                suggestion = Suggestion(**known)
-            place = Place(**fields, suggestion=suggestion)
-            found.setdefault(place.session, []).append(place)
-    return found
+def read_places(path: Path, model: str) -> dict[tuple[str, int], list[Place]]:
+    """Return the places of a file by session and number of characters that are written; none if there is no such file.
+
+    Raises:
+        SystemExit: They are of another model.
+    """
+    return {
+        (line["session"], line["length"]): [_place(fields) for fields in line["places"]]
+        for line in read_kept(path, model)
+    }
+
+
+def _place(fields: dict[str, Any]) -> Place:
+    known = fields["suggestion"]
+    suggestion = None if known is None else Suggestion(**known | {"ends": tuple(map(tuple, known["ends"]))})
+    return Place(**fields | {"suggestion": suggestion})

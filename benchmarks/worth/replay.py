@@ -91,7 +91,7 @@ class Replay:
 
     def _type(self, places: dict[int, Place]) -> None:
         first, last = places[min(places)], max(places)
-        passage = Passage(0, 0, first.rest)
+        passage = Passage(len(first.before), 0, first.rest)
         plan = strokes(passage, self._habits, self._random)
         index, self._current = 0, None
         self._ask(places.get(0))

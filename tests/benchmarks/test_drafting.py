@@ -1,10 +1,13 @@
 """The rows of benchmarks.drafting: what they have seen before a request, and how they are paired."""
 
+import json
+from copy import copy
+
 import numpy as np
 import pytest
 
 from benchmarks.drafting import __main__ as drafting
-from benchmarks.drafting.records import Case
+from benchmarks.drafting.records import Case, read_cases
 from completion.request import CompletionRequest, GrammarMode, WorkspaceFile, WorkspaceUpdate
 
 
@@ -64,3 +67,25 @@ def test_each_row_is_paired_with_plain_decoding_of_the_same_request(bench):
 
 def test_all_drafters_together_are_what_is_compared_with_transformers_afterwards(bench):
     assert bench.drafters.current == drafting.COMBINED
+
+
+def test_a_figure_without_completions_is_none(bench):
+    empty = copy(bench)
+    empty.results, empty.gaps = [], []
+    found = drafting.summary(empty)
+    assert found["completions"] == 0
+    for name in ("speedup", "median_speedup", "worst_suite_slowdown", "drafting_ms_per_step"):
+        assert found[name] is None
+    drafting.print_table(empty)
+
+
+def test_records_without_other_files_and_sources_are_cases(tmp_path):
+    hole = {"id": "a", "language": "go", "prefix": "x := ", "suffix": "", "reference": "1"}
+    change = {"id": "b", "language": "c", "before": "", "after": "int a;\r\n"}
+    names = {"humaneval_infilling_even": hole, "repo_context": hole, "release_replay": change}
+    for name, record in names.items():
+        (tmp_path / f"open_{name}.jsonl.gz").write_text(json.dumps(record))
+    cases = read_cases(10, str(tmp_path))
+    assert {(case.suite, case.request.context) for case in cases} == {
+        ("humaneval", ()), ("repository", ()), ("release", ())
+    }  # fmt: skip

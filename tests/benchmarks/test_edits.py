@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from benchmarks.edits.__main__ import gather
-from benchmarks.edits.sessions import Kind
+from benchmarks.edits.__main__ import CACHED_TOKENS, TYPED_TOKENS, gather, headline, keystroke_steps, source_tokens
+from benchmarks.edits.sessions import Kind, snippet_requests
+from benchmarks.edits.tally import Tally
 
 TYPED = "value = value + 1\n" * 40
 
@@ -41,3 +42,23 @@ def test_half_of_the_requests_are_of_the_trace_and_an_eighth_of_snippets(data):
 def test_no_requests_are_none_of_the_trace_either(data):
     assert gather(data, 0) == []
     assert [request.kind for request in gather(data, 2)] == [Kind.OPEN]
+
+
+def test_a_figure_without_requests_is_none():
+    found = headline(Tally())
+    assert set(found.values()) == {None}
+    assert "tokens_computed_share" in found
+
+
+def test_a_short_text_is_repeated_until_it_can_be_typed_on(data, tmp_path, tiny_model):
+    tokens = source_tokens(tiny_model, data)
+    assert len(tokens) >= CACHED_TOKENS + TYPED_TOKENS
+    assert keystroke_steps(tiny_model, tokens) > 0
+    with gzip.open(tmp_path / "open_release_replay.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write("")
+    with pytest.raises(SystemExit, match="no text"):
+        source_tokens(tiny_model, str(tmp_path))
+
+
+def test_a_record_without_other_files_has_no_snippet_that_changes():
+    assert list(snippet_requests([{"id": "a", "context": ()}])) == []

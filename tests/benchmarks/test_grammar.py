@@ -1,6 +1,8 @@
 """The sources and shares of benchmarks.grammar."""
 
 import io
+import os
+import sys
 import tarfile
 from collections import Counter
 
@@ -46,3 +48,14 @@ def test_releases_that_are_pinned_no_more_are_not_read(monkeypatch, tmp_path):
             tar.addfile(member, io.BytesIO(SOURCE))
     assert [archive.parent.name for archive in fetch()] == ["@scope+demo@2", "demo==2"]
     assert len(valid_sources(None, 1)["python"]) == 2
+
+
+@pytest.mark.parametrize("command", ["no-such-program", sys.executable])
+def test_a_release_that_cannot_be_downloaded_is_named_and_leaves_nothing(tmp_path, command):
+    folder = tmp_path / "demo==2"
+    start = [command, "-c", "open('half', 'w'); raise SystemExit(1)"]
+    with pytest.raises(SystemExit, match=r"demo==2 could not be downloaded.*--skip-sources"):
+        sources._fetch(folder, start, dict(os.environ))
+    assert list(tmp_path.iterdir()) == []
+    sources._fetch(folder, [sys.executable, "-c", "open('whole', 'w')"], dict(os.environ))
+    assert [path.name for path in folder.iterdir()] == ["whole"]

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from benchmarks.engine_processes import engine_processes, private_folders, used_cpu_s
 from benchmarks.language_client import ServerProcess
 from completion.syntax.parser_process import ParserProcess
+from lsp_server.messages import STATUS
 
 
 async def test_an_engine_that_fails_ends_the_benchmark_with_the_servers_message():
@@ -53,3 +55,30 @@ def test_what_children_that_ended_used_counts():
     used_s = os.times().children_user - earlier.children_user
     assert used_s > 0.05
     assert used_cpu_s(here) - before_s >= used_s - 0.02
+
+
+async def test_a_server_that_ends_or_loses_its_engine_ends_the_benchmark():
+    with private_folders() as environment:
+        server = ServerProcess({"model": "/there/is/no/such/model"})
+        await server.start(environment)
+        try:
+            server.check()
+            for kind, message in (("ready", ""), ("busy", ""), ("ready", "")):
+                notified(server, kind, message)
+            server.check()
+            notified(server, "starting", "The connection was lost.")
+            notified(server, "ready", "")
+            with pytest.raises(SystemExit, match="The connection was lost"):
+                server.check()
+            assert server.process is not None
+            server.process.kill()
+            await server.client._server.wait()
+            with pytest.raises(SystemExit, match="language server ended"):
+                server.check()
+        finally:
+            await server.stop()
+
+
+def notified(server, kind, message):
+    """Let the client get a status, as from the server."""
+    server.client.protocol.fm.features[STATUS](SimpleNamespace(kind=kind, message=message))

@@ -1,12 +1,28 @@
 """The benchmark of next edits: its division of the data, scenarios in folders, and random edits."""
 
+import json
+
 import pytest
 
-from benchmarks.next_edit.choosing import Way, constant, errors_by_kind, ranking, report, resampled
+from benchmarks.data import read_file
+from benchmarks.next_edit import __main__ as next_edit
+from benchmarks.next_edit.__main__ import spread
+from benchmarks.next_edit.choosing import (
+    THRESHOLDS,
+    Way,
+    by_rules,
+    chosen_thresholds,
+    constant,
+    crossed,
+    errors_by_kind,
+    ranking,
+    report,
+    resampled,
+)
 from benchmarks.next_edit.replay import Outcome, states
 from benchmarks.next_edit.scenarios import history_edits, scenarios
 from benchmarks.next_edit.staleness import run
-from benchmarks.next_edit.training import FOLDS, Row, folds
+from benchmarks.next_edit.training import FOLDS, Row, folds, half
 from completion.edits import LineEdit
 from completion.next_edit.candidates import Candidate
 from completion.next_edit.proposals import Proposal
@@ -126,3 +142,48 @@ def test_random_edits_never_meet_an_edit_for_another_text():
     assert counts["same_text"] == counts["pauses"], "the server has the text of the client"
     assert counts["applied"] > 20
     assert counts["dropped"] > 0
+
+
+def test_one_package_cannot_train_and_test_a_gate():
+    rows = [row(state) for state in states(record("p"))]
+    with pytest.raises(SystemExit, match="--shipped"):
+        crossed(rows, by_rules, constant(0.5))
+    assert resampled([], [], Way(constant(1.0), constant(0.0))) == {
+        "precision_exact_90": None,
+        "coverage_exact_90": None,
+    }
+
+
+def test_packages_of_one_part_show_nothing_because_no_threshold_can_be_chosen():
+    packages = [
+        next(name for name in map(str, range(99)) if half(row(next(states(record(name))))) == own) for own in (0, 1)
+    ]
+    replays = [list(states(record(name))) for name in packages]
+    rows = [row(state) for replay in replays for state in replay]
+    assert chosen_thresholds(replays, rows) == (THRESHOLDS[-1], THRESHOLDS[-1])
+
+
+def test_a_record_without_a_source_is_of_the_package_that_its_name_begins_with(tmp_path):
+    path = tmp_path / "data.jsonl"
+    changed = record("p")
+    path.write_text(
+        json.dumps({"id": "p==1.0:a.py"} | {name: changed[name] for name in ("language", "before", "after")})
+    )
+    assert {state.package for each in read_file(path) for state in states(each)} == {"p"}
+
+
+def test_times_are_measured_in_as_many_files_as_were_given():
+    records = [{"id": number} for number in range(152)]
+    for count in (1, 40, 64, 152):
+        assert len(spread(records, count)) == count
+    assert spread(records, 200) == records
+    assert spread([], 40) == []
+
+
+def test_without_changes_of_files_there_are_no_figures(tmp_path, monkeypatch):
+    (tmp_path / next_edit.FILE).write_text("")
+    monkeypatch.setattr("sys.argv", ["next_edit", "--no-model", "--data-dir", str(tmp_path)])
+    with pytest.raises(SystemExit, match="no changes"):
+        next_edit.main()
+    with pytest.raises(SystemExit, match="no files"):
+        run([], 10, 1)

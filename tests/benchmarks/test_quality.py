@@ -1,9 +1,19 @@
 """The quality benchmark sends the requests of an editor, computes its scores, and runs programs within limits."""
 
-from benchmarks.quality.report import Prediction, keys
+import json
+import sys
+from contextlib import suppress
+
+import psutil
+import pytest
+
+from benchmarks import filter_harm
+from benchmarks.quality import __main__ as quality
+from benchmarks.quality.report import Prediction, by_set, keys, print_tables
 from benchmarks.quality.scoring import Score, first_line, runs_to_its_end, score
-from benchmarks.quality.sets import MID_LINE, NAMED, OPENED, half_of, mid_line, named, opened
-from benchmarks.quality.tasks import sample, tasks_of
+from benchmarks.quality.sets import FILES, MID_LINE, NAMED, OPENED, half_of, mid_line, named, opened
+from benchmarks.quality.tasks import distinct, file_tasks, sample, tasks_of
+from benchmarks.suggestions import __main__ as suggestions
 from completion.request import Mode
 
 LINE = {
@@ -146,3 +156,64 @@ def test_offers_of_automatic_and_manual_requests_are_compared_in_pairs():
     figures = keys([*pairs, made("2", "whole_unasked", ""), made("3", "whole", "a = b")])
     assert (figures["whole_offers"], figures["whole_right"], figures["whole_right_alone"]) == (2, 1, 1)
     assert (figures["whole_unasked_right_characters"], figures["whole_unasked_offered_characters"]) == (3, 3)
+
+
+def test_records_of_any_kind_are_tasks_that_can_be_scored(tmp_path):
+    records = [
+        {"id": "a", "language": "brainfuck", "prefix": "", "suffix": "", "reference": ""},
+        {"id": "b", "language": "python", "prefix": "a = 1\r\n", "suffix": "", "reference": "b = a\r\n", "tests": None},
+        LINE | {"id": "c", "source": None, "path": "../a b#c.py", "context": [{"path": "/etc/x", "text": "\r\n"}]},
+        {"id": "d", "language": "go", "before": "a\r\nb\r\n", "after": "a\r\n\r\nc\u2028d\r\nb"},
+    ]
+    path = tmp_path / "records.jsonl"
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    tasks = list(file_tasks(path, Mode.AUTO))
+    assert [task.id for task in tasks] == ["a", "b", "c", "d:1"]
+    made = [Prediction(t.id, t.dataset, t.language, "whole", score("", t.reference, None), 0.0) for t in tasks]
+    print_tables(made)
+    assert keys(made)["release_replay_first_line"] == 0.0
+
+
+def test_tasks_of_two_files_with_the_same_name_have_predictions_of_their_own():
+    first, second = (tasks_of(LINE | {"prefix": prefix}, "humaneval")[0] for prefix in ("def f(a):\n", "def g(a):\n"))
+    (other,) = tasks_of(LINE | {"id": "b"}, "humaneval")
+    found = distinct([first, second, first, other])
+    assert len({task.id for task in found}) == len(found) == 3
+    assert [task.prefix for task in found] == [first.prefix, second.prefix, other.prefix]
+    assert found[2] == other
+    assert distinct([second, first])[1] == found[0]
+
+
+@pytest.mark.parametrize("benchmark", [quality, suggestions, filter_harm])
+def test_without_tasks_there_are_no_figures(tmp_path, monkeypatch, benchmark):
+    for name in FILES.values():
+        (tmp_path / name).write_bytes(b"")
+    monkeypatch.setattr("sys.argv", ["benchmark", "--data-dir", str(tmp_path)])
+    with pytest.raises(SystemExit, match="The data has no task"):
+        benchmark.main()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no groups of processes")
+def test_what_a_program_starts_ends_with_it(tmp_path):
+    note = tmp_path / "pid"
+    start = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])"
+    assert runs_to_its_end(f"import pathlib, subprocess, sys\npathlib.Path({str(note)!r}).write_text(str({start}.pid))")
+    with suppress(psutil.NoSuchProcess):
+        child = psutil.Process(int(note.read_text()))
+        while child.status() != psutil.STATUS_ZOMBIE:
+            with suppress(psutil.TimeoutExpired):
+                child.wait(0.1)
+
+
+def test_the_median_of_an_even_number_of_times_is_between_the_two_in_the_middle(capsys):
+    print_tables([Prediction(str(s), "set", "go", "whole", Score(0.0, 0.0, 0.0), s) for s in (1.0, 2.0, 3.0, 9.0)])
+    assert "2.50" in capsys.readouterr().out
+
+
+def test_the_last_line_has_the_figures_of_data_of_ones_own():
+    scores = {"a": Score(1.0, 1.0, 1.0, 1.0), "b": Score(0.0, 0.5, 1.0, 0.0), "c": Score(0.0, 0.0, 0.0)}
+    made = [Prediction(name, "mine", "go", "whole", each, 0.1) for name, each in scores.items()]
+    figures = {"records": 3, "exact_match_share": 0.3333, "edit_similarity": 0.5, "first_line_share": 0.6667}
+    assert by_set(made) == {"mine": {"whole": figures | {"pass_share": 0.5}}}
+    untested = by_set([Prediction("c", "mine", "go", "infill", scores["c"], 0.1)])
+    assert untested["mine"]["infill"]["pass_share"] is None

@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.editor_latency.neovim_driver import COUNT_GROUP, GHOST_GROUP, Screen
+from benchmarks.screen.__main__ import report
 from benchmarks.screen.neovim import States
 from benchmarks.screen.seen import State, seen
 from benchmarks.screen.typist import keys_of
@@ -55,3 +56,8 @@ def test_a_state_of_neovim_is_kept_when_the_cursors_line_or_the_suggestion_chang
     screen.grid_cursor_goto(1, 0, 3)
     states.note(screen)
     assert [(state.line, state.text) for state in states] == [("", ""), ("fo)", "o("), ("fo ", "")]
+
+
+def test_an_editor_that_showed_nothing_has_no_keys_and_no_shares(capsys):
+    found = report({"a": seen([]), "b": seen([State(0, "", "")])})
+    assert (found["sessions"], found["keys"], found["keys_with_text"]) == (2, 0, None)

@@ -1,11 +1,14 @@
 """The replay of benchmarks.typing: the typed text, the figures, the requests of llama.vim."""
 
+import asyncio
 from concurrent.futures import Future
 from random import Random
 
+import httpx
 import pytest
 from pygls.exceptions import JsonRpcInternalError
 
+from benchmarks.typing import llama_vim
 from benchmarks.typing.assistant import Buffer, Offer
 from benchmarks.typing.closing import PairCloser, closing_pairs
 from benchmarks.typing.draftline import DraftlineEditor
@@ -14,8 +17,8 @@ from benchmarks.typing.llama_context import AnswerCache, ChunkRing, local_contex
 from benchmarks.typing.llama_hint import presentable
 from benchmarks.typing.person import Habits, Person, strokes
 from benchmarks.typing.report import before, headline
-from benchmarks.typing.scripts import Passage, Script, choose, key_unit, keys_of, passages
-from benchmarks.typing.tally import Ending, RequestRecord, RowTally, Wait, quantile, waits
+from benchmarks.typing.scripts import Passage, Script, choose, key_unit, keys_of, passages, release_scripts
+from benchmarks.typing.tally import Ending, RequestRecord, RowTally, SessionRecord, Wait, quantile, waits
 
 BEFORE = """import os
 
@@ -389,7 +392,7 @@ async def test_saved_characters_are_the_accepted_ones():
 def test_the_last_line_compares_theirs_with_ours():
     names = (
         "first_text_p50_ms", "first_text_p95_ms", "first_line_p50_ms", "exact_first_line", "saved_characters",
-        "keys_with_text", "keys_with_right_line", "unused_text",
+        "keys_with_text", "keys_with_right_line", "unused_text", "sessions", "answered",
     )  # fmt: skip
     ours = dict.fromkeys(names, 2.0) | {"cpu_s_per_saved_character": 0.1}
     theirs = dict.fromkeys(names, 4.0) | {"cpu_s_per_saved_character": 0.5, "saved_characters": 0.0}
@@ -404,7 +407,8 @@ def test_the_last_line_compares_theirs_with_ours():
     assert alone["session_saved_now_and_before"] == [(9, 4)]
     without_ours = headline(RowTally(()).figures(), theirs, None)
     assert without_ours.keys() == headline(ours, theirs, 0).keys()
-    assert set(without_ours.values()) == {None}
+    assert without_ours["sessions"] == without_ours["answered"] == 0
+    assert {value for name, value in without_ours.items() if not name.endswith(("sessions", "answered"))} == {None}
 
 
 EXPOSITION = """# TYPE draftline_cancel_seconds histogram
@@ -430,3 +434,54 @@ async def test_a_server_that_answers_with_an_error_ends_the_benchmark():
     answer.set_exception(JsonRpcInternalError())
     with pytest.raises(JsonRpcInternalError):
         await editor.settle()
+
+
+@pytest.mark.parametrize("line_end", ["\r\n", "\r"])
+def test_a_line_end_is_one_key_whichever_the_file_has(line_end):
+    record = {"id": "a", "language": "python", "path": "", "before": BEFORE, "after": AFTER + BEFORE}
+    other = record | {name: record[name].replace("\n", line_end) for name in ("before", "after")}
+    assert release_scripts([other], 100) == release_scripts([record], 100) != []
+
+
+async def test_the_name_of_a_file_may_have_any_characters():
+    editor, uris = DraftlineEditor("draftline", {}), []
+    editor._client.text_document_did_open = lambda params: uris.append(params.text_document.uri)
+    for path in ("a/ä b#c%20.py", ""):
+        await editor.open(Script("a", "python", path, "", (), 60))
+    assert uris == ["file:///typing/1/a/%C3%A4%20b%23c%2520.py", "file:///typing/2/untitled"]
+
+
+async def test_a_request_of_llama_vim_counts_only_without_a_suggestion_on_the_screen():
+    editor = llama_vim.LlamaVimEditor("llama.vim", (), threads=1, seed=1)
+    editor.load(Script("a", "python", "a.py", "x = 1\ny = ", (), 60))
+    counts = []
+    for shown in (Offer("1", "2", "", 0.0), None):
+        editor.cursor, editor._shown, editor._job = len(editor.text), shown, None
+        editor._fim(None, ())
+        editor._job.cancel()
+        counts.append(len(editor.requests))
+    assert counts == [0, 1]
+    await editor._http.aclose()
+
+
+def test_the_last_line_says_of_how_many_sessions_and_answers_its_figures_are():
+    request = RequestRecord(0.0, "x")
+    request.came(0.1, "x", "", done=True)
+    ours, theirs = (
+        RowTally(tuple(SessionRecord(str(n), "go", requests=[request]) for n in range(count))).figures()
+        for count in (3, 2)
+    )
+    found = headline(ours, theirs, 0)
+    assert [found[name] for name in ("sessions", "answered", "their_sessions", "their_answered")] == [3, 3, 2, 2]
+    assert headline(ours, None, 0)["their_sessions"] is None
+
+
+async def test_a_server_that_refuses_the_chunks_of_llama_vim_ends_the_benchmark(monkeypatch):
+    monkeypatch.setattr(llama_vim, "_RING_UPDATE_S", 0.0)
+    editor = llama_vim.LlamaVimEditor("llama.vim", (), threads=1, seed=1)
+    editor._server.url = "http://127.0.0.1:9"  # nothing listens there
+    await editor.open(Script("a", "python", "a.py", BEFORE, (), 60))
+    await asyncio.wait({editor._updates})
+    with pytest.raises(httpx.ConnectError):
+        await editor.close()
+    await editor._http.aclose()
