@@ -33,7 +33,7 @@ class AcceptanceGate:
         self._clock = clock
         self._model = AcceptanceModel(AcceptanceWeights.shipped())
         self._passed: OrderedDict[str, _Passed] = OrderedDict()  # by completion id
-        self._on_screen: str | None = None
+        self._on_screen = ""
 
     def hides(self, uri: str, generation: Generation, strictness: Strictness, withheld: int = 0) -> bool:
         """Return whether a document's generation is hidden, judged by the text of its first suggestion so far.
@@ -77,9 +77,9 @@ class AcceptanceGate:
 
     def shown(self, id_: str) -> None:
         """Note that a suggestion was on the screen. One before it whose end was not reported counts as rejected."""
-        if self._on_screen not in (None, id_):
+        if id_ != self._on_screen:
             self._learn(self._on_screen, accepted=False)
-        self._on_screen = id_ if self._offer_of(id_) is not None else None
+        self._on_screen = id_
 
     def accepted(self, id_: str) -> None:
         """Learn that a suggestion was accepted."""
@@ -90,14 +90,12 @@ class AcceptanceGate:
         if id_ == self._on_screen:
             self._learn(id_, accepted=False)
 
-    def _learn(self, id_: str | None, *, accepted: bool) -> None:
+    def _learn(self, id_: str, *, accepted: bool) -> None:
         offer = self._offer_of(id_)
-        if id_ == self._on_screen:
-            self._on_screen = None
-        if id_ and offer is not None:
+        if offer is not None:
             self._passed[id_] = replace(self._passed[id_], offer=None)
             self._model.learn(offer, accepted=accepted, at_s=self._clock())
 
-    def _offer_of(self, id_: str | None) -> Offer | None:
-        known = self._passed.get(id_) if id_ else None
+    def _offer_of(self, id_: str) -> Offer | None:
+        known = self._passed.get(id_)
         return known.offer if known else None

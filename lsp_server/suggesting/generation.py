@@ -181,6 +181,8 @@ class Generation:
         whole = next((one for one in self.remainders(now) or () if one.index == shown.index), None)
         if whole is None or self.last is None or len(whole.text) <= len(shown.text):
             return None
+        if shown.replace_after > whole.replace_after:  # it took closers that the rest needs
+            return None
         suggestion = self.last.suggestions[whole.index]
         gone = len(suggestion.text) - len(whole.text) + len(shown.text)
         left = replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Any
 
 from lsprotocol import types
@@ -66,19 +67,16 @@ def _command(answer: Answer, left: Remainder) -> types.Command:
 
 def _replaced_range(query: Query, left: Remainder) -> types.Range:
     """Return the range that a remainder replaces, from the cursor on, in the text as it was when the query arrived."""
-    start = query.position
-    *full, last = split_lines(query.situation.suffix[: left.replace_after])
-    column = _units(query, last) + (0 if full else start.character)
-    return types.Range(start, types.Position(start.line + len(full), column))
+    line, character = query.position.line, query.position.character
+    replaced = query.situation.suffix[: left.replace_after]  # never more than the cursor's line has
+    return types.Range(query.position, types.Position(line, character + _units(query, replaced)))
 
 
 def _word_before(query: Query) -> str:
     """Return the part of a word before the cursor. Clients filter a list by it, and the item replaces it."""
-    line = split_lines(query.situation.prefix[-200:])[-1]
-    count = 0
-    while count < len(line) and is_word_character(line[-1 - count]):
-        count += 1
-    return line[len(line) - count :]
+    before = query.situation.prefix
+    characters = sum(1 for _ in takewhile(is_word_character, reversed(before)))
+    return before[len(before) - characters :]
 
 
 def _units(query: Query, text: str) -> int:

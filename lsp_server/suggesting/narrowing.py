@@ -88,11 +88,14 @@ def remainder(
 
 
 def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
-    """Return the first `length` characters of a remainder. They replace the closers that they contain themselves."""
+    """Return the first `length` characters of a remainder. They replace the closers that they contain themselves.
+
+    These are also closers that the whole remainder leaves for what it opens later, as `a), (b` does between brackets.
+    """
     if length == len(left.text):
         return left
-    text = left.text[:length]
-    return replace(left, text=text, replace_after=_own_closers(text, now.suffix[: left.replace_after]))
+    text, later = left.text[:length], _opened_later(left.text, length, now.suffix)
+    return replace(left, text=text, replace_after=_own_closers(text, now.suffix[: left.replace_after + later]))
 
 
 def opens_pair(left: Remainder, now: Situation) -> bool:
@@ -148,7 +151,7 @@ def _own_closers(text: str, after: str) -> int:
 
     These are closers whose opener is before the cursor, in their order, and the punctuation that follows them.
     """
-    string = next((quotes for quotes in _QUOTES if after.startswith(quotes)), "")
+    string = _string_around(after)
     found = scan(text, "", string)
     if string and not text[: found.string_end].endswith(string):
         return 0
@@ -163,3 +166,15 @@ def _own_closers(text: str, after: str) -> int:
         elif text.startswith(character, at) or (character == ">" and ">" in text[at:]):
             count, at = place, text.index(character, at) + 1
     return count
+
+
+def _opened_later(text: str, length: int, after: str) -> int:
+    """Return the length of the closers of what a text opens after its first `length` characters and does not close."""
+    string = _string_around(after)
+    opens_string = bool(string) and text.count(string, length) % 2 == 1
+    return len(string) * opens_string + sum(bracket.offset >= length for bracket in scan(text, "", string).open)
+
+
+def _string_around(after: str) -> str:
+    """Return the delimiter after the cursor, of the string around it; "" if there is none."""
+    return next((quotes for quotes in _QUOTES if after.startswith(quotes)), "")

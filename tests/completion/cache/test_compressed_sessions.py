@@ -9,7 +9,7 @@ import pytest
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from completion.cache.kv_session import KVSession, SessionSettings
-from completion.cache.kv_sessions import KVSessions
+from completion.cache.kv_sessions import IN_USE_S, KVSessions
 from completion.cancellation import CancelToken
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.quantized import QuantizedTransformer
@@ -88,6 +88,20 @@ def test_a_document_whose_requests_want_an_exact_cache_is_closed_instead(model, 
     sessions.open("b")
     assert not first.edits.any()
     assert sessions.open("a").tokens == []
+
+
+def test_a_document_in_which_nobody_types_any_more_gives_back_the_room_that_its_prompts_needed(model):
+    now = [0.0]
+    sessions = KVSessions(model, SessionSettings(capacity=512, spare_slots=64), clock=lambda: now[0])
+    first = sessions.open("a")
+    prepared(first)
+    prepared(first, TEXT[:100])
+    held = first.cache.size_bytes
+    for pause_s, shrinks in ((IN_USE_S, False), (1.0, True)):
+        now[0] += pause_s
+        sessions.open("b")
+        assert (first.cache.size_bytes < held / 2) is shrinks
+    assert prepared(first, TEXT[:100]).computed == 0
 
 
 def test_spare_documents_are_closed_before_others_are_rounded(model):

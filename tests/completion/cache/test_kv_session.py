@@ -218,7 +218,7 @@ def test_one_users_documents_have_no_bound_and_lose_their_memory_in_turn(model, 
     alone = KVSession(model, SETTINGS)
     alone.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
     sessions = KVSessions(model, replace(SETTINGS, budget_bytes=2 * alone.cache.size_bytes))
-    for document, tokens in (("old", text[:-9]), ("large", text), ("new", text), ("new", text)):
+    for document, tokens in (("old", text[:9]), ("large", text), ("new", text), ("new", text)):
         sessions.open(document).prepare(prompt_of(tokens), CacheMode.EXACT, CancelToken())
     assert sessions.tokens_each() == math.inf
     assert [bool(sessions.open(document).tokens) for document in ("large", "new", "old")] == [True, True, False]
@@ -292,10 +292,12 @@ def test_growing_token_by_token_copies_a_bounded_number_of_slots(model):
     assert copied <= 4 * model.shape.max_positions
 
 
-def test_a_prompt_that_does_not_fit_raises_an_error_that_names_the_budgets(model, text):
-    session = KVSession(model, SessionSettings(capacity=128, spare_slots=64))
+def test_a_prompt_longer_than_the_maximum_raises_an_error_that_names_the_budgets(model, text):
+    settings = SessionSettings(capacity=128, spare_slots=64)
+    session, longest = KVSession(model, settings), settings.max_prompt_tokens(model.shape.max_positions)
+    assert session.prepare(prompt_of(text[:longest]), CacheMode.EXACT, CancelToken()).computed == longest - 1
     with pytest.raises(PromptTooLongError, match="budgets"):
-        session.prepare(prompt_of(text), CacheMode.EXACT, CancelToken())
+        session.prepare(prompt_of(text[: longest + 1]), CacheMode.EXACT, CancelToken())
 
 
 def test_at_most_one_chunk_is_computed_after_a_cancel(model, text):
@@ -332,6 +334,14 @@ def test_a_session_in_the_background_abandons_the_chunk_that_a_cancel_interrupts
     fresh = KVSession(model, SETTINGS)
     fresh.prepare(edited, CacheMode.OFF, CancelToken())
     np.testing.assert_allclose(next_logits(model, session, edited), next_logits(model, fresh, edited), atol=1e-4)
+
+
+def test_a_session_in_which_somebody_types_keeps_the_chunk_that_a_cancel_interrupts(model, text):
+    """The request that cancels most of them needs the same tokens."""
+    session = KVSessions(model, SETTINGS).open("a")
+    with pytest.raises(CancelledError):
+        session.prepare(prompt_of(text), CacheMode.EXACT, CancelAfter(1))
+    assert session.tokens[: SETTINGS.chunk_tokens] == text[: SETTINGS.chunk_tokens]
 
 
 def test_a_family_whose_keys_cannot_be_shifted_computes_the_text_after_an_edit_again(tmp_path, caplog):

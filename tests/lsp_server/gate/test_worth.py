@@ -13,6 +13,7 @@ from completion.request import CompletionEvent, CompletionRequest, Statistics, S
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.gate.worth import WRONG_COST, worthwhile_end
+from lsp_server.suggesting.ahead import LOOK_S
 from lsp_server.suggesting.generation import PAUSE_S
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
@@ -262,3 +263,21 @@ def test_a_block_is_shown_as_far_as_it_is_likely_and_not_up_to_an_indentation():
     head = scored(0.9, 0.9, 0.1, text="if a:\n    b()", ends=(5, 10, 13))
     assert worthwhile_end(head, 0, grows=False) == 5
     assert worthwhile_end(scored(0.9, 0.9, text="\n    b()", ends=(5, 8)), 0, grows=True) == 0
+
+
+async def test_a_start_that_closes_what_the_rest_opens_again_replaces_the_closer_and_goes_on_after_it(
+    pass_time,
+):
+    editor = ScriptedEditor("at = [()]", len("at = [("), suggestions=1, ahead=True)
+    scores = told(0.99, 0.99, 0.99, 0.05, ends=(1, 4, 5, 12))
+    (left,) = (await editor.ask_and_hear("0, 0), (1, 1", **scores)).remainders
+    assert (left.text, left.replace_after) == ("0, 0)", 1)
+    await pass_time(LOOK_S)
+    await editor.engine.wait_for_request(2)
+    assert (editor.engine.requests[1].prefix, editor.engine.requests[1].suffix) == ("at = [(0, 0)", "]")
+    await editor.engine.say(", (1, 1)", done=True)
+    editor.edit(7, 8, left.text)
+    editor.cursor = 7 + len(left.text)
+    assert editor.document.lines.text() == "at = [(0, 0)]"
+    assert texts(await editor.ask()) == [", (1, 1)"]
+    await editor.close()

@@ -1,7 +1,11 @@
 """The gate hides automatic suggestions that will hardly be accepted, and learns from those that it shows."""
 
+from completion.request import CompletionEvent, Suggestion
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.suggesting.acceptance_gate import MAX_OFFERS, AcceptanceGate
+from lsp_server.suggesting.generation import Generation
+from lsp_server.suggesting.narrowing import Situation
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, texts
 
 TEXT = "def f(value, other):\n    x = "
@@ -80,3 +84,58 @@ async def test_a_user_who_accepts_nothing_sees_fewer_suggestions():
         editor.completer.clear(URI)
     assert shown[0]
     assert sum(shown[15:]) < sum(shown[:15])
+
+
+def gate_that_passed(*ids, uri=URI, gate=None):
+    """Return a gate that let suggestions with these ids pass."""
+    gate = gate or AcceptanceGate(lambda: 0.0)
+    for id_ in ids:
+        generation = Generation(id_, Situation("x = ", ""))
+        generation.last = CompletionEvent((Suggestion("value"),), done=True)
+        assert not gate.hides(uri, generation, Strictness.OFF)
+    return gate
+
+
+def learned(gate):
+    return gate._model.behaviour.accepted
+
+
+def test_a_rejection_counts_if_the_suggestion_was_on_the_screen():
+    gate = gate_that_passed("a")
+    gate.rejected("a")
+    assert learned(gate) == []
+    gate.shown("a")
+    gate.shown("a")
+    assert learned(gate) == []
+    gate.rejected("a")
+    gate.rejected("a")
+    assert learned(gate) == [False]
+    assert gate._model.user_bias < 0
+
+
+def test_a_suggestion_whose_place_another_takes_counts_as_rejected_unless_it_was_accepted():
+    gate = gate_that_passed("a", "b", "c")
+    gate.shown("a")
+    gate.accepted("a")
+    gate.shown("b")
+    gate.shown("c")
+    gate.shown("none of this gate")
+    assert learned(gate) == [True, False, False]
+
+
+def test_nothing_is_learned_from_suggestions_of_a_closed_document():
+    gate = gate_that_passed("other", uri="file:///project/b.py", gate=gate_that_passed("a"))
+    gate.shown("a")
+    gate.forget(URI)
+    gate.rejected("a")
+    assert learned(gate) == []
+    gate.accepted("other")
+    assert learned(gate) == [True]
+
+
+def test_the_oldest_of_many_suggestions_are_forgotten():
+    gate = gate_that_passed(*map(str, range(MAX_OFFERS + 1)))
+    gate.accepted("0")
+    assert learned(gate) == []
+    gate.accepted("1")
+    assert learned(gate) == [True]

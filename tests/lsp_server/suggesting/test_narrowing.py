@@ -86,6 +86,15 @@ def test_closers_are_typed_over_and_others_added_meanwhile(suffix, replaced, tex
         ('f("""', '""")', 4, 'the "x" of y""") + 1', 'the "x" of y""") +', 'f("""the "x" of y""") +'),
         ("Vec<", ">", 1, "u8>::new()", "u8>", "Vec<u8>"),
         ("x", "", 0, "(a) + b", "(a)", "x(a)"),
+        ("at = [(", ")]", 0, "0, 0), (1, 1", "0, 0)", "at = [(0, 0)]"),
+        ("at = [(", ")]", 0, "0, 0), (1, 1), (2", "0, 0), (1, 1)", "at = [(0, 0), (1, 1)]"),
+        ("at = [(", ")]", 0, "0, 0), (1, 1", "0, 0), (1", "at = [(0, 0), (1)]"),
+        ('x = ["', '"]', 0, 'a", "b", "c', 'a"', 'x = ["a"]'),
+        ('x = ["', '"]', 0, 'a", "b", "c', 'a", "b",', 'x = ["a", "b",]'),
+        ('x = ["', '"]', 0, 'a", "b", "c', 'a", "b', 'x = ["a", "b"]'),
+        ('f(a["', '"])', 0, 'x"], a["y', 'x"]', 'f(a["x"])'),
+        ("if (a) {", "}", 0, " b(); } else { c();", " b(); }", "if (a) { b(); }"),
+        ("g(f(", ")", 0, "a), b", "a)", "g(f(a))"),
     ],
 )
 def test_the_shown_part_of_a_suggestion_replaces_the_closers_that_it_contains(

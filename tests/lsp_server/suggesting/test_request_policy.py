@@ -73,6 +73,15 @@ def test_typing_does_not_end_the_quiet_after_a_rejection():
     assert refusal(editor) is None
 
 
+def test_the_quiet_ends_when_the_document_is_closed():
+    editor = ScriptedEditor("x = ", quiet_ms=1000 * QUIET_S)
+    editor.policy.note_rejection(URI)
+    editor.policy.forget("file:///project/b.py")
+    assert refusal(editor) is EmptyReason.AFTER_REJECTION
+    editor.policy.forget(URI)
+    assert refusal(editor) is None
+
+
 def test_only_a_line_of_more_than_the_maximum_is_too_long():
     for characters, expected in ((MAX_LINE_CHARACTERS, None), (MAX_LINE_CHARACTERS + 1, EmptyReason.LINE_TOO_LONG)):
         editor = ScriptedEditor("x" * characters)

@@ -188,6 +188,37 @@ async def test_the_gate_learns_an_acceptance_from_an_accepted_part_whatever_foll
     assert editor.policy.acceptance._model.user_bias > 0
 
 
+@pytest.mark.parametrize("how", list(Rejection))
+async def test_the_gate_learns_a_rejection_of_what_the_editor_reports_as_shown(editor, how):
+    answer = await editor.suggest("value + other")
+    editor.signals.shown(ItemName(answer.id, 0))
+    editor.signals.rejected(Rejected(answer.id, how))
+    assert editor.policy.acceptance._model.behaviour.accepted == [False]
+
+
+async def test_edits_before_it_and_an_alternative_change_nothing_of_what_an_acceptance_inserts(editor, tmp_path):
+    editor.edit(0, 0, "a\n")
+    editor.cursor += 2
+    answer = await editor.ask_and_be_offered("value + other", "number", invoked=True)
+    editor.type("va")
+    editor.edit(0, 1, "b")
+    editor.edit(2, 3, "y")
+    editor.signals.accepted(ItemName(answer.id, 0))
+    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", len("lue + other"), 13, "")]
+
+
+async def test_events_on_suggestions_of_a_closed_document_are_ignored(editor, tmp_path):
+    answer = await editor.suggest("value")
+    editor.signals.forget(editor.document)
+    item = ItemName(answer.id, 0)
+    editor.signals.shown(item)
+    editor.signals.partly_accepted(PartAccepted(item, 2))
+    editor.signals.accepted(item)
+    editor.signals.rejected(Rejected(answer.id, Rejection.DISMISSED))
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "", 0, 5, "")]
+    assert editor.policy.automatic_refusal(editor.document, editor.place()) is None
+
+
 async def test_the_remains_of_accepted_text_are_recorded_at_every_checkpoint(editor, tmp_path):
     accepted = await editor.suggest("abcdefgh")
     editor.insert("abcdefgh")
@@ -212,6 +243,25 @@ async def test_a_text_whose_acceptance_is_reported_before_its_edit_is_followed(e
     editor.clock.now += 30
     editor.recorder.checkpoint()
     assert await rows(editor, tmp_path, "SELECT after_s, share FROM persistence") == [(30, 1.0)]
+
+
+async def test_the_remains_are_recorded_when_a_checkpoint_is_due_whenever_the_edit_came(
+    editor, tmp_path, accept, pass_time
+):
+    answer = await editor.suggest("abcd")
+    accept(editor, answer, "abcd")
+    editor.clock.now += CHECKPOINTS_S[0]
+    await pass_time(CHECKPOINTS_S[0])
+    assert await rows(editor, tmp_path, "SELECT after_s, share FROM persistence") == [(CHECKPOINTS_S[0], 1.0)]
+
+
+async def test_the_same_text_long_after_a_reported_acceptance_is_not_its_edit(editor, tmp_path):
+    answer = await editor.suggest("abcd")
+    editor.signals.accepted(ItemName(answer.id, 0))
+    editor.clock.now += 5
+    editor.insert("abcd")
+    editor.recorder.document_closed(editor.document)
+    assert await rows(editor, tmp_path, "SELECT * FROM persistence") == []
 
 
 async def test_closing_the_document_records_the_remains_at_every_checkpoint(editor, tmp_path):
@@ -248,6 +298,15 @@ async def test_later_queries_of_an_answered_completion_leave_its_record_as_it_is
     cancelled.cancel()
     await settle()
     assert await rows(editor, tmp_path, ANSWERS) == [(5, 1, "", 500, 500)]
+
+
+async def test_a_query_that_ended_before_any_text_is_recorded_with_its_reason(editor, tmp_path):
+    editor.ask()
+    await editor.engine.wait_for_request(1)
+    editor.type("v")
+    editor.ask()
+    await settle()
+    assert await rows(editor, tmp_path, "SELECT characters, reason FROM suggestions") == [(0, "superseded")]
 
 
 async def test_a_query_that_was_superseded_before_any_text_is_replaced_in_the_record(editor, tmp_path):
