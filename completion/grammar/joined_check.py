@@ -39,6 +39,7 @@ class _Joined:
 class Document(Protocol):
     """A parsed text that can be parsed with a change."""
 
+    text: bytes
     tree: Tree
 
     def parse_with(self, start: int, end: int, middle: bytes) -> tuple[bytes, Tree]:
@@ -67,6 +68,16 @@ class JoinedCheck:
         return self._count_errors(self._document.tree)
 
     @cached_property
+    def errors_elsewhere(self) -> int:
+        """Number of errors that the document has without the cursor's line, too: what is typed there can mend none."""
+        if not self.errors_before:
+            return 0
+        text = self._document.text
+        first, last = text.rfind(b"\n", 0, self._start) + 1, text.find(b"\n", self._end)
+        _, tree = self._document.parse_with(first, last if last >= 0 else len(text), b"")
+        return min(self.errors_before, self._count_errors(tree))
+
+    @cached_property
     def is_blind(self) -> bool:
         """Whether the cursor is in or after a part of the document that tree-sitter does not understand.
 
@@ -82,10 +93,10 @@ class JoinedCheck:
         return self._join(middle, replaced).is_sound and self._passes_joined(middle, replaced)
 
     def mends(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has no error with `middle`, or fewer than without it."""
+        """Return whether the document has, with `middle`, no error but those elsewhere, or fewer than without it."""
         joined = self._join(middle, replaced)
-        mended = (joined.errors == 0 and not self._breaks(joined)) or joined.errors < self.errors_before
-        return mended and self._passes_joined(middle, replaced)
+        mended = joined.errors < self.errors_before or joined.errors <= self.errors_elsewhere
+        return mended and not self._breaks(joined) and self._passes_joined(middle, replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with `middle` than without it."""
