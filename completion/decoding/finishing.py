@@ -11,7 +11,7 @@ from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.stopping.endings import endings
-from completion.stopping.opening_line import closing_texts
+from completion.stopping.opening_line import announced_texts, closing_texts
 from completion.syntax.brackets import scan
 from completion.syntax.parsing import IN_PROCESS, Parsing
 
@@ -96,6 +96,9 @@ class Finisher:
         if kept == suggestion.text:
             return suggestion
         if self.grammar.sound_when_closed(middle, closing_texts(suggestion, reason, self.context), replaced):
+            return suggestion
+        line_rest = len(self.context.line_after.encode())
+        if self.grammar.sound_when_closed(middle, announced_texts(suggestion, self.context), line_rest):
             return suggestion
         if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon

@@ -30,9 +30,10 @@ _ANNOUNCED = {
     "typescript": ((r"@[\w.]+(\(.*\))?", ("\nclass _{}", "\n_(){}")),),
     "cpp": ((r"template\s*<.*>", ("\nclass _;",)), (r"#\s*if.*", ("\n#endif\n",))),
     "c": ((r"#\s*if.*", ("\n#endif\n",)),),
-    "rust": ((r"#\[.*\]", ("\nfn _(){}",)),),
+    "rust": ((r"#\[.*\]", ("\nfn _(){}", "\nA,", "\na:A,")),),
+    "python": ((r"@.+", ("\ndef _(): pass",)),),
 }
-"""By language, lines that say something of the code below them, and such code."""
+"""By language, lines that say something of the code below them, and such code: a function, a variant, a field."""
 
 
 def endings(text: str, context: Context) -> tuple[str, ...]:
@@ -75,7 +76,8 @@ def _closed(closers: str, text: str, context: Context) -> Iterator[str]:
     if not context.invoked:
         if block >= 0:
             yield f"{closers[: block + 1]};{closers[block + 1 :]}"  # the block ends an expression
-        yield from (below + closers for below in _announced(text, context))
+        if not context.line_after.strip():
+            yield from announced(text, context)
         yield f"{closers}{{}}"  # the head of a block
 
 
@@ -126,11 +128,33 @@ def _closing(opener: Bracket, text: str, language: str) -> str:
     return closer + (handler if language in _WITH_TRY else "")
 
 
-def _announced(text: str, context: Context) -> tuple[str, ...]:
-    """Return what may stand below the last line, if that announces it."""
-    line = _last_line(text, context)
+def announced(text: str, context: Context, replaced: int = 0) -> tuple[str, ...]:
+    """Return texts of which one completes the document in place of the rest of the cursor's line.
+
+    They end the last line of `text`, if it announces the code below it, and begin that code.
+
+    Args:
+        text: Text at the cursor.
+        context: The document around the cursor.
+        replaced: Number of characters after the cursor that the text replaces.
+    """
     kinds = _ANNOUNCED.get(context.language.removesuffix("react"), ())
-    return next((below for pattern, below in kinds if re.fullmatch(pattern, line)), ())
+    closers, rest = still_to_close(text, context) or "", context.line_after[replaced:].rstrip()
+    found: list[str] = []
+    for count in range(len(closers) + 1):  # those of the line itself, then those of what is around it
+        own = closers[:count] + rest
+        line = _last_line(text + own, context)
+        below = next((each for pattern, each in kinds if re.fullmatch(pattern, line)), ())
+        found += (own + _indented(each, text, context) + closers[count:] for each in below)
+    return tuple(found)
+
+
+def _indented(below: str, text: str, context: Context) -> str:
+    """Return the code below the last line, in Python with the indentation of that line."""
+    if context.language != "python":
+        return below
+    line = (context.line_before + text).rpartition("\n")[2]
+    return below.replace("\n", "\n" + line[: len(line) - len(line.lstrip())])
 
 
 def _last_line(text: str, context: Context) -> str:

@@ -110,6 +110,40 @@ def test_in_a_block_that_lacks_what_must_follow_it_requested_code_is_kept(prefix
     assert kept_of(prefix, "\n", language, text, invoked=True) == text
 
 
+@pytest.mark.parametrize("invoked", [False, True], ids=["automatic", "manual"])
+@pytest.mark.parametrize("suffix", ["", "]"], ids=["nothing closed", "closed by the editor"])
+@pytest.mark.parametrize(
+    ("language", "prefix", "text", "below"),
+    [
+        ("rust", "enum Failure {\n    Missing,\n    #[", 'error("no {0}")', "\n}\n"),
+        ("rust", "struct Cli {\n    root: String,\n    #[", "arg(long)", "\n}\n\nfn main() {}\n"),
+        ("rust", "impl Cli {\n    #[", "inline", "\n}\n"),
+    ],
+)
+def test_an_attribute_is_kept_whose_item_is_not_written_yet(language, prefix, text, below, suffix, invoked):
+    text += "" if suffix else "]"
+    assert kept_of(prefix, suffix + below, language, text, invoked=invoked) == text
+
+
+@pytest.mark.parametrize(
+    ("language", "prefix", "text", "suffix"),
+    [
+        ("python", "class A:\n    @prop", "erty", "\n"),
+        ("python", "@app", '.get("/")', "\n\n\nx = 1\n"),
+        ("java", "class A {\n    @Over", "ride", "\n}\n"),
+    ],
+)
+def test_a_requested_decorator_is_kept_whose_function_is_not_written_yet(language, prefix, text, suffix):
+    assert kept_of(prefix, suffix, language, text, invoked=True) == text
+
+
+def test_the_start_of_an_attribute_is_kept_if_the_user_did_not_ask_for_it():
+    prefix, suffix = "enum Failure {\n    Missing,\n    ", "\n}\n"
+    assert kept_of(prefix, suffix, "rust", "#[error(") == "#[error("
+    assert kept_of(prefix, suffix, "rust", "#[error(", invoked=True) == ""
+    assert kept_of(prefix + "#[", f"]{suffix}", "rust", "error(") == "error("
+
+
 @pytest.mark.parametrize(
     ("language", "prefix", "text", "suffix"),
     [
