@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from math import exp
 
-from completion.closing.endings import endings, still_to_close
+from completion.closing.endings import announced, endings, still_to_close
 from completion.postprocess import Context
 from completion.request import StopReason, Suggestion
 from completion.syntax.brackets import scan
@@ -34,6 +34,18 @@ def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) 
         if opens_block or scan(text, context.language, context.before.string).open:
             return ()
     return endings(text, context)
+
+
+def announced_texts(suggestion: Suggestion, context: Context) -> tuple[str, ...]:
+    """Return short texts of which one, in place of the rest of the cursor's line, would be what the text announces.
+
+    In a manual request, the user has begun the line that does so, such as `#[err`, and the text opens nothing.
+    """
+    text = suggestion.text
+    is_begun = bool(context.line_before.strip()) and "\n" not in text
+    if context.invoked and (not is_begun or scan(text, context.language, context.before.string).open):
+        return ()
+    return announced(text, context, suggestion.replace_after)
 
 
 def _is_likely_line(suggestion: Suggestion, reason: StopReason) -> bool:

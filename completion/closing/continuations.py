@@ -15,6 +15,14 @@ ANY = " _"
 _FUNCTION = (" _(){}", "(){}")
 _VALUE = (ANY, f"{ANY};", f"{ANY},")
 
+_CLAUSES = (
+    (r"case\b", (":", " _:")),
+    (r"default\b", (":",)),
+)
+_STATEMENTS = (
+    (r"(?:\} else )?(?:if|while|switch)\Z", ("(_){}",)),
+    (r"for\Z", ("(;;){}",)),
+)
 _SCRIPT = (
     (r"import\s*\*", (" as _ from ''", " _ from ''", " from ''")),
     (r"import\b", (" _ from ''", " from ''", " ''")),
@@ -22,6 +30,7 @@ _SCRIPT = (
     (r"(?:export )?type\b", ("=_", " _=_", *_VALUE)),
     (r"(?:export )?interface\b.*<[^>]*\Z", (">{}", "_>{}", "_=_>{}")),
     (r"(?:export )?(?:default )?(?:async )?function\b", _FUNCTION),
+    *_CLAUSES,
 )
 _PREPROCESSOR = (
     (r"#\s*include\s*<", (">\n",)),
@@ -41,7 +50,10 @@ _BY_LANGUAGE = {
     "typescript": (*_SCRIPT, (_MODIFIERS, ("(){}", " _(){}", *_VALUE))),
     "rust": (
         (r"(?:pub\b.*)?\bfn\b", _FUNCTION),
-        (r"pub\b(?!.*\b(?:use|mod|struct|enum|const|static|type)\b)", (" fn _(){}", *_VALUE)),
+        (r"(?:if|while) let\b", ("=_{}", " _=_{}")),
+        (r"for\b", (" in _{}", " _ in _{}")),
+        (r".*\belse\Z", ("{}", "{};")),
+        (r"pub\b(?!.*\b(?:use|mod|struct|enum|const|static|type)\b)", (" fn _(){}", ":_,", " _:_,", *_VALUE)),
         (r"(?:pub\b.*)?\b(?:const|static)\b", (":_=_;", " _:_=_;", *_VALUE)),
         (r"(?:pub\b.*)?\btype\b", ("=_;", " _=_;", *_VALUE)),
     ),
@@ -50,18 +62,33 @@ _BY_LANGUAGE = {
         (r"func\b", _FUNCTION),
         (r"import\b", (' ""',)),
         (r"(?:const|var)\b", ("=_", " _=_", ANY)),
+        (r"case\b", (":", " _:", ":=<-_:", " _:=<-_:", "<-_:", " _=<-_:")),
+        (r"default\b", (":",)),
+        (r"(?:if|switch)\b.*:=", ("; _{}", " _; _{}")),
+        (r"(?:if|switch)\b.*,", (" _:=_; _{}", ":=_; _{}")),
+        (r"for\b.*;.*;", ("{}", " _{}")),
+        (r"for\b.*;", ("; _{}", " _; _{}")),
+        (r"for\b", ("; _; _{}", " _; _; _{}", " range _{}", " _:=range _{}", ":=range _{}")),
+        (r".*\bfunc\b", ("(){}", "()")),
+        (r".*\bmap\Z", ("[_]_{}", "[_]_")),
+        (r"\w+(?:, \w+)*,?\Z", ("=_", " _=_", ANY)),
     ),
-    "java": ((_MODIFIERS, ("(){}", " _(){}", " void _(){}", " class _{}", *_VALUE)),),
-    "cpp": (*_PREPROCESSOR, (r"using\b", ("=_;", *_VALUE))),
-    "c": _PREPROCESSOR,
+    "java": (
+        *_STATEMENTS,
+        (r"case\b", (":", " _:", "->_;", " _->_;")),
+        (r"default\b", (":", "->_;")),
+        (_MODIFIERS, ("(){}", " _(){}", " void _(){}", " class _{}", *_VALUE)),
+    ),
+    "cpp": (*_PREPROCESSOR, *_CLAUSES, *_STATEMENTS, (r"using\b", ("=_;", *_VALUE))),
+    "c": (*_PREPROCESSOR, *_CLAUSES, *_STATEMENTS),
 }
 """By language, how a line may begin, and what may follow its last word then, the likeliest first."""
 
 _OTHERWISE = {
     "json": (" 0", ":0", ' "":0'),
     "python": (ANY, f"{ANY},"),
-    "go": (ANY, f"{ANY},"),
-    "rust": (*_VALUE, " => _,", "::_;"),
+    "go": (ANY, f"{ANY},", f"{ANY}{{}}"),
+    "rust": (*_VALUE, "=>_,", " _=>_,", "::_;", ":_,"),
     "c": (*_VALUE, "(){}"),
     "cpp": (*_VALUE, "(){}"),
 }

@@ -24,15 +24,18 @@ _BLOCK_WORD = re.compile(r"\b(try|do)\s*\Z")
 _HEAD_CHARACTERS = 40  # before a bracket, among which the keyword of its block is
 
 _TYPE_ARGUMENTS = re.compile(r"\w<\s*\Z")
+_WITH_TYPE_ARGUMENTS = frozenset({"rust", "java", "cpp", "typescript", "typescriptreact"})
+_ANGLE = re.compile(r"(?<=[\w:])<(?![<=])|(?<![-=])>")
 
 _ANNOUNCED = {
     "java": ((r"@[\w.]+(\(.*\))?", ("\nclass _{}", "\nvoid _(){}")),),
     "typescript": ((r"@[\w.]+(\(.*\))?", ("\nclass _{}", "\n_(){}")),),
     "cpp": ((r"template\s*<.*>", ("\nclass _;",)), (r"#\s*if.*", ("\n#endif\n",))),
     "c": ((r"#\s*if.*", ("\n#endif\n",)),),
-    "rust": ((r"#\[.*\]", ("\nfn _(){}",)),),
+    "rust": ((r"#\[.*\]", ("\nfn _(){}", "\nA,", "\na:A,")),),
+    "python": ((r"@.+", ("\ndef _(): pass",)),),
 }
-"""By language, lines that say something of the code below them, and such code."""
+"""By language, lines that say something of the code below them, and such code: a function, a variant, a field."""
 
 
 def endings(text: str, context: Context) -> tuple[str, ...]:
@@ -43,6 +46,8 @@ def endings(text: str, context: Context) -> tuple[str, ...]:
     if context.language == "python":
         return python_endings(text, context, still_to_close(text, context))
     ways = [still_to_close(text, context, with_tags=True)] if context.language in _WITH_TAGS else []
+    if not context.invoked and _open_angles(_last_line(text, context), context.language):
+        ways.append(still_to_close(text, context, with_angles=True))
     ways.append(still_to_close(text, context))
     found = (each for closers in ways if closers is not None for each in _completed(closers, text, context))
     return tuple(dict.fromkeys(found))
@@ -58,7 +63,9 @@ def _completed(closers: str, text: str, context: Context) -> Iterator[str]:
         if each.strip(";"):
             yield ANY + each
     if not context.invoked:
-        yield from (each + closers for each in continuations(_last_line(text, context), context.language))
+        found = continuations(_last_line(text, context), context.language)
+        for count in range(len(closers) + 1):  # what the line opens is closed before it goes on
+            yield from (closers[:count] + each + closers[count:] for each in found)
 
 
 def _closed(closers: str, text: str, context: Context) -> Iterator[str]:
@@ -75,17 +82,19 @@ def _closed(closers: str, text: str, context: Context) -> Iterator[str]:
     if not context.invoked:
         if block >= 0:
             yield f"{closers[: block + 1]};{closers[block + 1 :]}"  # the block ends an expression
-        yield from (below + closers for below in _announced(text, context))
+        if not context.line_after.strip():
+            yield from announced(text, context)
         yield f"{closers}{{}}"  # the head of a block
 
 
-def still_to_close(text: str, context: Context, *, with_tags: bool = False) -> str | None:
+def still_to_close(text: str, context: Context, *, with_tags: bool = False, with_angles: bool = False) -> str | None:
     """Return what closes, after `text`, the brackets, the string and the comment that are being typed.
 
     These are open at the cursor, and neither the text after the cursor nor `text` closes them. The brackets that `text`
-    opens are closed, too; with `with_tags`, also JSX elements. The result is "" if nothing is open, and None if closers
-    at the end of `text` do not help: it has a closer too many, or ends within a string of its own. A string or comment
-    of several lines may stay open if the user did not ask for the suggestion.
+    opens are closed, too; with `with_tags`, also JSX elements, with `with_angles`, type arguments of the last line. The
+    result is "" if nothing is open, and None if closers at the end of `text` do not help: it has a closer too many, or
+    ends within a string of its own. A string or comment of several lines may stay open if the user did not ask for the
+    suggestion.
     """
     if closes_string(context.before, context.suffix, context.language):
         return ""
@@ -108,9 +117,23 @@ def still_to_close(text: str, context: Context, *, with_tags: bool = False) -> s
     opened = [*waiting, *(Bracket(each.character, len(near) + each.offset) for each in found.open)]
     open_ = [(opener.offset, _closing(opener, near + rest, context.language)) for opener in opened]
     open_ += open_tags(near + rest, context.suffix[:SCAN_AFTER]) if with_tags else ()
+    if with_angles:
+        start = (near + rest).rfind("\n") + 1
+        open_ += [(start + offset, ">") for offset in _open_angles((near + rest)[start:], context.language)]
     closers = "".join(closer for _, closer in sorted(open_, reverse=True))
     end = comment or ("*/" if in_own_comment else "\n" if found.comment else found.string)
     return "" if end == "\n" and not closers else end + closers
+
+
+def _open_angles(line: str, language: str) -> list[int]:
+    """Return the offsets of the angle brackets of type arguments that a line leaves open."""
+    waiting: list[int] = []
+    for found in _ANGLE.finditer(line) if language in _WITH_TYPE_ARGUMENTS else ():
+        if found.group() == "<":
+            waiting.append(found.start())
+        elif waiting:
+            waiting.pop()
+    return waiting
 
 
 def _closing(opener: Bracket, text: str, language: str) -> str:
@@ -126,11 +149,33 @@ def _closing(opener: Bracket, text: str, language: str) -> str:
     return closer + (handler if language in _WITH_TRY else "")
 
 
-def _announced(text: str, context: Context) -> tuple[str, ...]:
-    """Return what may stand below the last line, if that announces it."""
-    line = _last_line(text, context)
+def announced(text: str, context: Context, replaced: int = 0) -> tuple[str, ...]:
+    """Return texts of which one completes the document in place of the rest of the cursor's line.
+
+    They end the last line of `text`, if it announces the code below it, and begin that code.
+
+    Args:
+        text: Text at the cursor.
+        context: The document around the cursor.
+        replaced: Number of characters after the cursor that the text replaces.
+    """
     kinds = _ANNOUNCED.get(context.language.removesuffix("react"), ())
-    return next((below for pattern, below in kinds if re.fullmatch(pattern, line)), ())
+    closers, rest = still_to_close(text, context) or "", context.line_after[replaced:].rstrip()
+    found: list[str] = []
+    for count in range(len(closers) + 1):  # those of the line itself, then those of what is around it
+        own = closers[:count] + rest
+        line = _last_line(text + own, context)
+        below = next((each for pattern, each in kinds if re.fullmatch(pattern, line)), ())
+        found += (own + _indented(each, text, context) + closers[count:] for each in below)
+    return tuple(found)
+
+
+def _indented(below: str, text: str, context: Context) -> str:
+    """Return the code below the last line, in Python with the indentation of that line."""
+    if context.language != "python":
+        return below
+    line = (context.line_before + text).rpartition("\n")[2]
+    return below.replace("\n", "\n" + line[: len(line) - len(line.lstrip())])
 
 
 def _last_line(text: str, context: Context) -> str:

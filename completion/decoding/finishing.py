@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from completion.closing.closing_texts import closing_texts
+from completion.closing.closing_texts import announced_texts, closing_texts
 from completion.closing.endings import endings
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
@@ -85,6 +85,9 @@ class Finisher:
         if kept == suggestion.text:
             return suggestion
         if self.grammar.sound_when_closed(middle, closing_texts(suggestion, reason, self.context), replaced):
+            return suggestion
+        line_rest = len(self.context.line_after.encode())
+        if self.grammar.sound_when_closed(middle, announced_texts(suggestion, self.context), line_rest):
             return suggestion
         if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon

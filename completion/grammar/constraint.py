@@ -85,7 +85,7 @@ class Off:
             return self.joined.first_sound(line_ends(middle), middle, replaced)
 
     def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
-        """Return whether the document has no error, or fewer than without the completion, with closers after it."""
+        """Return whether one of `closers` after the completion mends the document; see `JoinedCheck.mends`."""
         with self.counters.timed():
             return self.joined is None or self.joined.mends_when_closed(middle, closers, replaced)
 
@@ -233,11 +233,10 @@ class GrammarConstraint:
     def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
         """Return whether the grammar accepts the completion, and one of `closers` after it mends the document.
 
-        Then the document has no error, or fewer than without both.
+        Then the document has no error but those elsewhere, or fewer than without both.
         """
         with self.counters.timed():
-            accepted = self._advance(self.root, middle) is not None
-            return accepted and self._joined.mends_when_closed(middle, closers, replaced)
+            return self._joined.mends_when_closed(middle, self._possible(middle, closers), replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with the completion than without it."""
@@ -253,7 +252,18 @@ class GrammarConstraint:
             closers: Returns texts of which one would close what is open after it.
         """
         with self.counters.timed():
-            return self._joined.growing_cut(middle, known, closers)
+            return self._joined.growing_cut(middle, known, lambda: self._possible(middle, closers()))
+
+    def _possible(self, middle: bytes, closers: Sequence[str]) -> Sequence[str]:
+        """Return the closers that the grammar allows after the completion: a parse of the document costs much more."""
+        if self.off_reason is not None:
+            return closers
+        read = self._grammar.acceptor.read
+        try:
+            after = read(self.root, middle)
+            return [each for each in closers if after is not None and read(after, each.encode()) is not None]
+        except GrammarBoundError:
+            return closers
 
     def _search_cut(self, middle: bytes, replaced: int) -> int:
         suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._suffix_bytes[replaced:])

@@ -13,6 +13,7 @@ from completion.syntax.parsing import Parsing
 
 MAX_JOINED_PARSES = 8
 """Maximum number of cuts of one finished completion that are parsed in the document."""
+_MAX_CLOSERS = 16  # texts that may close what is open after one completion, the likeliest first
 _MAX_GROWING_PARSES = 2  # the same after one token of an unfinished completion; a later one tries again
 _GROWTH_BYTES = 16  # growth of a line until the document is parsed again
 
@@ -48,7 +49,7 @@ class JoinedDocument:
         return self._ask(JoinedCheck.blind, at_limit=True)
 
     def mends(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has no error with `middle`, or fewer than without it."""
+        """Return `JoinedCheck.mends` of the document."""
         return self._ask(JoinedCheck.mends, middle, replaced, at_limit=True)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
@@ -56,8 +57,8 @@ class JoinedDocument:
         return self._ask(JoinedCheck.adds_errors, middle, replaced, at_limit=False)
 
     def mends_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
-        """Return whether `mends` holds with one of `closers` after `middle`."""
-        return any(self.mends(middle + each.encode(), replaced) for each in closers)
+        """Return whether `mends` holds with one of the first `_MAX_CLOSERS` of `closers` after `middle`."""
+        return any(self.mends(middle + each.encode(), replaced) for each in closers[:_MAX_CLOSERS])
 
     def first_sound(self, offsets: Sequence[int], middle: bytes, replaced: int = 0) -> int:
         """Return the first of `offsets` at which a cut of `middle` adds no errors; 0 if there is none."""

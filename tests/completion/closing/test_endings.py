@@ -73,11 +73,11 @@ def test_no_line_of_a_program_is_cut_while_it_is_written(language, is_closed):
     assert cut == []
 
 
-def held_back(prefix, language, code):
+def held_back(prefix, language, code, suffix="\n"):
     """Return the starts of a line, each up to a word or mark outside of strings, that are not shown while it grows."""
     ends = [word.end() for word in re.finditer(r"\w+|[^\w\s]+", code)]
     starts = [code[:end] for end in ends if end < len(code) and not scan(prefix + code[:end], language).string]
-    request = CompletionRequest(prefix, "\n", language)
+    request = CompletionRequest(prefix, suffix, language)
     found = []
     for start in starts:
         grammar = open_grammar(request, HealedPrefix(prefix, ""), GRAMMARS)
@@ -97,6 +97,42 @@ def test_a_line_is_shown_word_by_word_while_it_grows(language):
     assert len(held) <= 0.05 * starts, held
 
 
+GO, SELECT, C = "package a\n\nfunc f() {\n\t", "package a\n\nfunc f() {\n\tselect {\n\t", "void f(int x) {\n    "
+JAVA, RUST = "class A {\n    void f() {\n        ", "fn f() {\n    "
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["nothing below", "closed by the editor"])
+@pytest.mark.parametrize(
+    ("language", "prefix", "code"),
+    [
+        ("go", f"{GO}switch x {{\n\t", "case modeCopy, modeMove:"),
+        ("go", f"{GO}switch x {{\n\t", "default:"),
+        ("go", SELECT, "case <-ctx.Done():"),
+        ("go", SELECT, "case v, ok := <-ch:"),
+        ("go", GO, "if err := run(x, y); err != nil {"),
+        ("go", GO, "for i := 0; i < n; i++ {"),
+        ("go", GO, "for _, v := range values {"),
+        ("go", GO, "defer func() {"),
+        ("go", GO, "v, err := strconv.Atoi(s)"),
+        ("c", f"{C}switch (x) {{\n    ", "case FOO:"),
+        ("c", C, "if (x == NULL)"),
+        ("cpp", C, "std::vector<std::pair<int, std::string>> v;"),
+        ("cpp", "", "using Map = std::unordered_map<std::string, std::vector<int>>;"),
+        ("java", f"{JAVA}switch (c) {{\n            ", "case RED, GREEN -> 1;"),
+        ("rust", f"{RUST}match x {{\n        ", "Some(n) if n > 0 => n,"),
+        ("rust", f"{RUST}match x {{\n        ", "Kind::B { x, .. } => x,"),
+        ("rust", RUST, "if let Some(x) = y {"),
+        ("rust", RUST, "for (i, x) in v.iter().enumerate() {"),
+        ("rust", "struct S {\n    ", "pub a: Option<Box<dyn Fn(u8) -> u8 + Send>>,"),
+        ("rust", "", "type Result<T> = std::result::Result<T, Error>;"),
+        ("typescript", "switch (x) {\n    ", "case Kind.A:"),
+    ],
+)
+def test_every_start_of_a_usual_line_is_shown_while_it_grows(language, prefix, code, is_closed):
+    suffix = closed_by_the_editor(prefix, language) if is_closed else "\n"
+    assert held_back(prefix, language, code, suffix)[0] == []
+
+
 @pytest.mark.parametrize(
     ("prefix", "language", "text"),
     [
@@ -109,6 +145,40 @@ def test_a_line_is_shown_word_by_word_while_it_grows(language):
 )
 def test_in_a_block_that_lacks_what_must_follow_it_requested_code_is_kept(prefix, language, text):
     assert kept_of(prefix, "\n", language, text, invoked=True) == text
+
+
+@pytest.mark.parametrize("invoked", [False, True], ids=["automatic", "manual"])
+@pytest.mark.parametrize("suffix", ["", "]"], ids=["nothing closed", "closed by the editor"])
+@pytest.mark.parametrize(
+    ("language", "prefix", "text", "below"),
+    [
+        ("rust", "enum Failure {\n    Missing,\n    #[", 'error("no {0}")', "\n}\n"),
+        ("rust", "struct Cli {\n    root: String,\n    #[", "arg(long)", "\n}\n\nfn main() {}\n"),
+        ("rust", "impl Cli {\n    #[", "inline", "\n}\n"),
+    ],
+)
+def test_an_attribute_is_kept_whose_item_is_not_written_yet(language, prefix, text, below, suffix, invoked):
+    text += "" if suffix else "]"
+    assert kept_of(prefix, suffix + below, language, text, invoked=invoked) == text
+
+
+@pytest.mark.parametrize(
+    ("language", "prefix", "text", "suffix"),
+    [
+        ("python", "class A:\n    @prop", "erty", "\n"),
+        ("python", "@app", '.get("/")', "\n\n\nx = 1\n"),
+        ("java", "class A {\n    @Over", "ride", "\n}\n"),
+    ],
+)
+def test_a_requested_decorator_is_kept_whose_function_is_not_written_yet(language, prefix, text, suffix):
+    assert kept_of(prefix, suffix, language, text, invoked=True) == text
+
+
+def test_the_start_of_an_attribute_is_kept_if_the_user_did_not_ask_for_it():
+    prefix, suffix = "enum Failure {\n    Missing,\n    ", "\n}\n"
+    assert kept_of(prefix, suffix, "rust", "#[error(") == "#[error("
+    assert kept_of(prefix, suffix, "rust", "#[error(", invoked=True) == ""
+    assert kept_of(prefix + "#[", f"]{suffix}", "rust", "error(") == "error("
 
 
 @pytest.mark.parametrize(

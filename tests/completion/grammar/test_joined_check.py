@@ -76,6 +76,34 @@ def test_right_text_stays_whole_in_a_file_in_which_a_line_end_is_missing_elsewhe
 
 
 @pytest.mark.parametrize(
+    ("language", "before", "after", "middle", "closer"),
+    [
+        ("python", "def f(xs):\n    ", "\n\n\ndef g(:\n    pass\n", "return sum(", ")"),
+        ("go", "package a\n\nfunc f() {\n\t", "\n}\n\nfunc g() {\n\tx :=\n}\n", "if x {", "}"),
+        ("rust", "fn f() {\n    ", "\n}\n\nfn g() {\n    let x = ;\n}\n", "for x in xs {", "}"),
+        ("java", "class A {\n  void f() {\n    ", "\n  }\n\n  int x = ;\n}\n", "if (x) {", "}"),
+    ],
+)
+def test_an_error_elsewhere_leaves_what_later_lines_close(language, before, after, middle, closer):
+    constraint = GrammarConstraint.open(GRAMMARS, language, before, after, GrammarMode.STRICT)
+    assert constraint.sound_when_closed(middle.encode(), [closer])
+    assert constraint.growing_cut(middle.encode(), 0, lambda: [closer]) == len(middle)
+    assert not constraint.sound_when_closed(middle.encode(), [""])
+
+
+@pytest.mark.parametrize(("typed", "middle"), [("", "void f() {"), ("vo", "id f() {")])
+def test_in_a_class_whose_semicolon_is_missing_a_method_may_begin(typed, middle):
+    before, after = f"class A {{\n    {typed}", "\n}\n"  # as an editor closes it
+    constraint = GrammarConstraint.open(GRAMMARS, "cpp", before, after, GrammarMode.STRICT)
+    assert constraint.sound_when_closed(middle.encode(), ["}"])
+
+
+def test_an_error_of_the_cursors_line_must_be_mended():
+    constraint = GrammarConstraint.open(GRAMMARS, "c", "int f(void) {\n    int x = ;", "\n}\n", GrammarMode.STRICT)
+    assert constraint.sound_when_closed(b" g(", [");"]) is False
+
+
+@pytest.mark.parametrize(
     ("language", "before", "middle"),
     [
         ("c", "int x;\n", "#include <stdio.h>"),
