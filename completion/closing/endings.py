@@ -14,7 +14,7 @@ from completion.closing.continuations import ANY, continuations
 from completion.closing.jsx_tags import open_tags
 from completion.closing.python_endings import python_endings
 from completion.postprocess.context import Context, closes_string
-from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, Bracket, scan
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, Bracket, Scan, scan
 from completion.syntax.literal_styles import style_of
 
 _WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})
@@ -22,6 +22,7 @@ _WITH_TRY = frozenset({*_WITH_TAGS, "typescript", "java", "cpp"})
 _WITH_DO = _WITH_TRY | {"c"}
 _BLOCK_WORD = re.compile(r"\b(try|do)\s*\Z")
 _HEAD_CHARACTERS = 40  # before a bracket, among which the keyword of its block is
+_LINE_ENDS = frozenset(")]}\"'`")
 
 _TYPE_ARGUMENTS = re.compile(r"\w<\s*\Z")
 _WITH_TYPE_ARGUMENTS = frozenset({"rust", "java", "cpp", "typescript", "typescriptreact"})
@@ -51,6 +52,21 @@ def endings(text: str, context: Context) -> tuple[str, ...]:
     ways.append(still_to_close(text, context))
     found = (each for closers in ways if closers is not None for each in _completed(closers, text, context))
     return tuple(dict.fromkeys(found))
+
+
+def with_open_line(context: Context) -> Context:
+    """Return a context in which the closers after the cursor on its line are left to the endings.
+
+    An editor adds them as soon as their opener is typed, where the line mostly goes on: `def f(‸)` lacks its colon and
+    its body. The context stays as it is if other text follows the cursor, or closers of something else.
+    """
+    rest = context.line_after.strip()
+    if not rest or not _LINE_ENDS.issuperset(rest):
+        return context
+    opened = context.without_rest_of_line()
+    closers = still_to_close("", opened) or ""
+    outside = closers.lstrip("}") if context.before.string else closers  # not every editor closes braces in strings
+    return opened if closers.startswith(rest) or outside.startswith(rest) else context
 
 
 def _completed(closers: str, text: str, context: Context) -> Iterator[str]:
@@ -121,7 +137,7 @@ def still_to_close(text: str, context: Context, *, with_tags: bool = False, with
         start = (near + rest).rfind("\n") + 1
         open_ += [(start + offset, ">") for offset in _open_angles((near + rest)[start:], context.language)]
     closers = "".join(closer for _, closer in sorted(open_, reverse=True))
-    end = comment or ("*/" if in_own_comment else "\n" if found.comment else found.string)
+    end = comment or ("*/" if in_own_comment else "\n" if found.comment else _string_end(rest, found, context))
     return "" if end == "\n" and not closers else end + closers
 
 
@@ -134,6 +150,14 @@ def _open_angles(line: str, language: str) -> list[int]:
         elif waiting:
             waiting.pop()
     return waiting
+
+
+def _string_end(text: str, found: Scan, context: Context) -> str:
+    """Return what ends the string that a text ends inside, and the braces of an interpolation in it; "" for none."""
+    begun = "" if found.string_end or not context.before.string else context.prefix[-SCAN_BEFORE:]
+    start = context.before.string_start if begun else found.string_start
+    content = (begun + text)[start + len(found.string) :] if found.string else ""
+    return "}" * sum(bracket.character == "{" for bracket in scan(content, "").open) + found.string
 
 
 def _closing(opener: Bracket, text: str, language: str) -> str:

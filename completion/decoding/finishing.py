@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from completion.closing.closing_texts import announced_texts, closing_texts
-from completion.closing.endings import endings
+from completion.closing.endings import endings, still_to_close, with_open_line
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
@@ -66,8 +66,15 @@ class Finisher:
             return stable
         written = stable.encode()
         waits = self.context.invoked and scan(stable, self.context.language, self.context.before.string).open
-        closers = tuple if waits else partial(endings, stable, self.context)
-        cut = self.grammar.growing_cut(self.forced + written, len(self.forced) + len(shown.encode()), closers)
+        known = len(self.forced) + len(shown.encode())
+
+        def closers() -> tuple[Sequence[str], int]:
+            context = with_open_line(self.context)
+            left_out = self._left_out(context)
+            alone = ("",) if left_out else ()  # the text may have the closers that are left out
+            return () if waits else (*alone, *endings(stable, context)), left_out
+
+        cut = self.grammar.growing_cut(self.forced + written, known, closers)
         return _cut_back(written, cut - len(self.forced))
 
     def _cut_by_grammar(self, suggestion: Suggestion, reason: StopReason, shown: str) -> Suggestion | Dropped:
@@ -84,7 +91,7 @@ class Finisher:
         kept = _cut_back(written, self.grammar.longest_passing_cut(middle, replaced) - len(self.forced))
         if kept == suggestion.text:
             return suggestion
-        if self.grammar.sound_when_closed(middle, closing_texts(suggestion, reason, self.context), replaced):
+        if self._sound_when_closed(suggestion, reason):
             return suggestion
         line_rest = len(self.context.line_after.encode())
         if self.grammar.sound_when_closed(middle, announced_texts(suggestion, self.context), line_rest):
@@ -93,6 +100,23 @@ class Finisher:
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
         kept = max(kept, shown, key=len)
         return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)
+
+    def _sound_when_closed(self, suggestion: Suggestion, reason: StopReason) -> bool:
+        """Return whether a short text after a suggestion makes the document sound.
+
+        Closers after the cursor on its line are part of that text if they close what the suggestion leaves open.
+        """
+        context, replaced = with_open_line(self.context), suggestion.replace_after
+        left = self.context.line_after[replaced:].strip()
+        if left not in (still_to_close(suggestion.text, context) or ""):
+            context = self.context
+        texts = closing_texts(suggestion, reason, context)
+        replaced_bytes = max(len(self.request.suffix[:replaced].encode()), self._left_out(context))
+        return self.grammar.sound_when_closed(self.forced + suggestion.text.encode(), texts, replaced_bytes)
+
+    def _left_out(self, context: Context) -> int:
+        """Return how many bytes after the cursor on its line are not in a context."""
+        return len(self.context.line_after.encode()) - len(context.line_after.encode())
 
 
 def _cut_back(written: bytes, length: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -11,7 +11,7 @@ from time import perf_counter
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
 from completion.grammar.documents import cache_document, skippable_prefix_parts
 from completion.grammar.grammar import Grammar, Grammars
-from completion.grammar.joined_document import MAX_JOINED_PARSES, JoinedDocument
+from completion.grammar.joined_document import MAX_JOINED_PARSES, Closers, JoinedDocument
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
 from completion.request import GrammarMode
@@ -94,7 +94,7 @@ class Off:
         with self.counters.timed():
             return self.joined is not None and self.joined.adds_errors(middle, replaced)
 
-    def growing_cut(self, middle: bytes, known: int, closers: Callable[[], Sequence[str]] = tuple) -> int:
+    def growing_cut(self, middle: bytes, known: int, closers: Closers = lambda: ((), 0)) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
             if self.joined is None or self.joined.blind():
@@ -243,16 +243,21 @@ class GrammarConstraint:
         with self.counters.timed():
             return self._joined.adds_errors(middle, replaced)
 
-    def growing_cut(self, middle: bytes, known: int, closers: Callable[[], Sequence[str]] = tuple) -> int:
+    def growing_cut(self, middle: bytes, known: int, closers: Closers = lambda: ((), 0)) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
 
         Args:
             middle: The completion so far, including the healed run.
             known: Number of bytes that are sound.
-            closers: Returns texts of which one would close what is open after it.
+            closers: Called only after a parse that found an error.
         """
+
+        def possible() -> tuple[Sequence[str], int]:
+            texts, replaced = closers()
+            return self._possible(middle, texts), replaced
+
         with self.counters.timed():
-            return self._joined.growing_cut(middle, known, lambda: self._possible(middle, closers()))
+            return self._joined.growing_cut(middle, known, possible)
 
     def _possible(self, middle: bytes, closers: Sequence[str]) -> Sequence[str]:
         """Return the closers that the grammar allows after the completion: a parse of the document costs much more."""

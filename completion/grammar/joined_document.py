@@ -17,6 +17,10 @@ _MAX_CLOSERS = 16  # texts that may close what is open after one completion, the
 _MAX_GROWING_PARSES = 2  # the same after one token of an unfinished completion; a later one tries again
 _GROWTH_BYTES = 16  # growth of a line until the document is parsed again
 
+Closers = Callable[[], tuple[Sequence[str], int]]
+"""Returns texts of which one would close what is open after a completion, and how many bytes after the cursor are part
+of each of them."""
+
 
 @dataclass(slots=True)
 class JoinedDocument:
@@ -65,7 +69,7 @@ class JoinedDocument:
         cuts = (offset for offset in offsets[:MAX_JOINED_PARSES] if not self.adds_errors(middle[:offset], replaced))
         return next(cuts, 0)
 
-    def growing_cut(self, middle: bytes, known: int, closers: Callable[[], Sequence[str]]) -> int:
+    def growing_cut(self, middle: bytes, known: int, closers: Closers) -> int:
         """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
 
         To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
@@ -73,13 +77,13 @@ class JoinedDocument:
         Args:
             middle: The unfinished completion.
             known: Number of its bytes that add none.
-            closers: Returns texts of which one would close what is open after it; called only after a parse.
+            closers: Called only after a parse that found an error.
         """
         if len(middle) < self.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, self.tried) :]:
             return known
         self.tried = len(middle)
         offsets = [offset for offset in line_ends(middle) if offset > known]
-        if self.adds_errors(middle) and self.mends_when_closed(middle, closers()):
+        if self.adds_errors(middle) and self.mends_when_closed(middle, *closers()):
             return len(middle)
         return self.first_sound(offsets[:_MAX_GROWING_PARSES], middle) or known
 

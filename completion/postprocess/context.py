@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from completion.request import Mode, Suggestion
@@ -78,7 +78,7 @@ class Context:
         """Compute the context of a request."""
         near_before, near_after = prefix[-SCAN_BEFORE:], suffix[:SCAN_AFTER]
         before = scan(near_before, language)
-        after = scan(near_after, language, before.string if closes_string(before, suffix, language) else "")
+        after = _scan_after(before, suffix, language)
         lines = near_after.split("\n")
         return cls(
             prefix=prefix,
@@ -102,6 +102,14 @@ class Context:
         """Next line below the cursor's that is not blank; "" if there is none."""
         return next((line for line in self.following if line.strip()), "")
 
+    def without_rest_of_line(self) -> Context:
+        """Return the context of a document without the text after the cursor on its line."""
+        suffix = self.suffix[len(self.line_after) :]
+        near_before, near_after = self.prefix[-SCAN_BEFORE:], suffix[:SCAN_AFTER]
+        after = _scan_after(self.before, suffix, self.language)
+        open_ = open_at_cursor(self.before, after, near_before, near_after)
+        return replace(self, suffix=suffix, line_after="", after=after, open=open_)
+
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""
         return self.before.comment and "\n" not in text
@@ -118,6 +126,10 @@ class Context:
             else:
                 alone += 1
         return alone + len(waiting) + len(found.open)
+
+
+def _scan_after(before: Scan, suffix: str, language: str) -> Scan:
+    return scan(suffix[:SCAN_AFTER], language, before.string if closes_string(before, suffix, language) else "")
 
 
 def closes_string(before: Scan, suffix: str, language: str) -> bool:

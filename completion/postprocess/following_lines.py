@@ -43,7 +43,7 @@ def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dr
     start = _repetition(suggestion.text, context, whole=False)
     if start is not None:
         kept = _kept(suggestion.text, start, context)
-    elif context.cut_short:
+    elif context.cut_short and suggestion.text:
         kept = suggestion.text[: stable_length(suggestion.text, context)]
     else:
         return suggestion

@@ -1,4 +1,7 @@
-"""Ends a text that was cut short at a maximum with its last whole line or word, never inside a word or string."""
+"""Ends a text that was cut short at a maximum with its last whole line or word.
+
+It ends never inside a word or string, nor with the bracket that begins what is missing.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from completion.request import Mode, Suggestion
 from completion.syntax.brackets import scan
 
 _WORD = re.compile(r"[\w$]")
+_OPENERS = "([{"
 _TAIL = re.compile(r"\\*[\w$]+\Z|\\+\Z")  # with the backslash of a command or an escape
 
 
@@ -35,14 +39,16 @@ def whole_words(text: str, limit: int) -> int:
 
 
 def _whole_words(text: str, context: Context) -> int:
-    """Return the length of the part that ends neither inside a word nor inside a string that the text opened."""
+    """Return the length of the part that ends neither inside a word or string of the text nor with a bracket."""
     end = len(text)
     if not context.within_comment(text):  # quotes in a comment begin no string
         inside = scan(text, context.language, context.before.string)
         still_first = inside.string and not inside.string_start and context.before.string
         if inside.string and not still_first:
             end = inside.string_start
-    return _start_of_word(text, end)
+    end = _start_of_word(text, end)
+    bare = len(text[:end].rstrip(f"{_OPENERS} \t"))
+    return next((at for at in range(bare, end) if text[at] in _OPENERS), end)
 
 
 def _start_of_word(text: str, end: int) -> int:

@@ -47,12 +47,17 @@ def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cos
 
 
 def _words(suggestion: Suggestion, typed: int, *, grows: bool) -> Iterator[tuple[int, float]]:
-    """Yield the end of each word after the typed characters, and the log-probability of the text between them."""
-    text, known = suggestion.text, 0.0
+    """Yield the end of each word after the typed characters, and the log-probability of the text between them.
+
+    A token whose first letter is typed counts as certain: few other tokens begin with it there.
+    """
+    text, known, start = suggestion.text, 0.0, 0
     for end, log_probability in suggestion.ends:
-        if end <= typed:
+        if end <= typed or text[start:typed].strip():
             known = log_probability
-        elif (not grows or text[end:].strip() or is_word_character(text[end - 1])) and _may_end(text, end):
+        start = max(0, end)
+        is_complete = not grows or text[end:].strip() or is_word_character(text[end - 1])
+        if end > typed and is_complete and _may_end(text, end):
             yield end, log_probability - known
 
 

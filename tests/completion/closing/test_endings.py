@@ -73,6 +73,52 @@ def test_no_line_of_a_program_is_cut_while_it_is_written(language, is_closed):
     assert cut == []
 
 
+def openers_of(line):
+    """Return where a person may be in a line right after a bracket or a quote that begins something."""
+    return [mark.end() for mark in re.finditer(r"""[(\[{]|(?<![\w'"`])["'`]""", line) if mark.end() < len(line)]
+
+
+@pytest.mark.parametrize("language", PROGRAMS)
+def test_no_line_is_cut_after_an_opener_that_the_editor_has_closed(language):
+    program, cut = PROGRAMS[language], []
+    for offset, line in lines_of(program):
+        for start in openers_of(line):
+            begun = scan(line[:start], language)
+            closers = begun.string + "".join(CLOSER_OF[opener.character] for opener in reversed(begun.open))
+            prefix, text = program[: offset + start], line[start:]
+            is_there = closers.startswith(text.strip())
+            if closers and not is_there and kept_of(prefix, f"{closers}\n", language, text).strip() != text.strip():
+                cut.append((line, start))
+    assert cut == []
+
+
+@pytest.mark.parametrize(
+    ("prefix", "closers", "text", "shown"),
+    [
+        ("def f(", ")", "a: int) -> int:", ["a", "a: int", "a: int)", "a: int) -> int"]),
+        ("class A:\n    @cache(", ")", "size=8)", ["size", "size=8"]),
+        ("for i in range(", ")", "len(names)):", ["len", "len(names"]),
+        ("x = f(", ")", "a).b(c)", ["a", "a).b", "a).b(c"]),
+        ('try:\n    print(f"{', '}")', "name} {age}", ["name", "name} {age"]),
+        ('try:\n    print(f"{', '")', "name} {age}", ["name", "name} {age"]),
+    ],
+)
+def test_a_line_with_closers_of_the_editor_grows(prefix, closers, text, shown):
+    request = CompletionRequest(prefix, f"{closers}\n", "python")
+    for start in shown:
+        grammar = open_grammar(request, HealedPrefix(prefix, ""), GRAMMARS)
+        assert Finisher(request, cursor_context(request), grammar, b"").visible_part(start, "") == start
+    assert kept_of(prefix, f"{closers}\n", "python", text) == text
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix", "text"),
+    [("def f(", ")\n", "a: int] -> int:"), ("if f(", ")\n", "x]:"), ("print(f(", "))\n", "x))):")],
+)
+def test_what_breaks_a_line_is_cut_although_the_editor_has_closed_it(prefix, suffix, text):
+    assert kept_of(prefix, suffix, "python", text) != text
+
+
 def held_back(prefix, language, code, suffix="\n"):
     """Return the starts of a line, each up to a word or mark outside of strings, that are not shown while it grows."""
     ends = [word.end() for word in re.finditer(r"\w+|[^\w\s]+", code)]

@@ -72,7 +72,7 @@ def test_right_text_stays_whole_in_a_file_in_which_a_line_end_is_missing_elsewhe
     assert kept_of("go", before, "x := g()\n\ty := h(x)", after) == "x := g()\n\ty := h(x)"
     constraint = GrammarConstraint.open(GRAMMARS, "go", before, after, GrammarMode.STRICT)
     assert constraint.sound_when_closed(b"if x {", ["\n\t}"])
-    assert constraint.growing_cut(b"if x {", 0, lambda: ["\n\t}"]) == len(b"if x {")
+    assert constraint.growing_cut(b"if x {", 0, lambda: (["\n\t}"], 0)) == len(b"if x {")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_right_text_stays_whole_in_a_file_in_which_a_line_end_is_missing_elsewhe
 def test_an_error_elsewhere_leaves_what_later_lines_close(language, before, after, middle, closer):
     constraint = GrammarConstraint.open(GRAMMARS, language, before, after, GrammarMode.STRICT)
     assert constraint.sound_when_closed(middle.encode(), [closer])
-    assert constraint.growing_cut(middle.encode(), 0, lambda: [closer]) == len(middle)
+    assert constraint.growing_cut(middle.encode(), 0, lambda: ([closer], 0)) == len(middle)
     assert not constraint.sound_when_closed(middle.encode(), [""])
 
 

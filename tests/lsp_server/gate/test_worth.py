@@ -105,6 +105,32 @@ def test_the_end_never_moves_back_while_the_text_grows(suggestion):
     assert worthwhile_end(suggestion, 0, grows=False) >= shown
 
 
+@given(suggestions())
+def test_the_end_never_moves_back_at_any_character_that_is_typed(suggestion):
+    shown = 0
+    for typed in range(len(suggestion.text)):
+        now = worthwhile_end(suggestion, typed, grows=False)
+        assert now >= max(shown, typed)
+        shown = now
+
+
+@pytest.mark.parametrize("typed", [2, 5, 7])
+def test_an_unlikely_word_is_shown_once_its_first_letter_is_typed(typed):
+    suggestion = scored(0.1, 0.1, text=" species = x", ends=(8, 12))
+    assert worthwhile_end(suggestion, 0, grows=False) == 0
+    assert worthwhile_end(suggestion, 1, grows=False) == 1, "a blank says nothing about the word"
+    assert worthwhile_end(suggestion, typed, grows=False) == 8
+
+
+async def test_a_hidden_line_appears_when_the_user_begins_its_first_word():
+    editor = ScriptedEditor("x = ")
+    answer = await editor.ask_and_hear(LINE, **told(0.1, 0.1, 0.99, 0.99, 0.99, 0.99))
+    assert (texts(answer), answer.reason) == ([], EmptyReason.HIDDEN)
+    editor.type("f")
+    assert texts(await editor.ask()) == ["oo"]
+    assert len(editor.engine.requests) == 1
+
+
 def test_a_text_that_grows_is_shown_with_its_last_word_but_without_a_mark_at_its_end():
     assert worthwhile_end(scored(1.0, text="HERE", ends=(4,)), 0, grows=True) == 4
     assert worthwhile_end(scored(1.0, text="HERE", ends=(4,)), 2, grows=True) == 4
