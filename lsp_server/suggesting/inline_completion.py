@@ -156,7 +156,7 @@ class InlineCompleter:
             return False
         remainders = generation.remainders(query.situation)
         if remainders is None or not query.invoked:
-            return remainders is not None
+            return remainders is not None and not self._visibility.stays_hidden(query, generation, remainders)
         if generation.is_cut:
             return False
         if generation.start == query.situation or not generation.is_first_complete:

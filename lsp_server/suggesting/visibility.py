@@ -36,6 +36,14 @@ class Visibility:
             return 0.0
         return query.received + query.settings.show_after_ms / 1000 - self.clock()
 
+    def stays_hidden(self, query: Query, generation: Generation, left: tuple[Remainder, ...]) -> bool:
+        """Return whether a complete suggestion was hidden, and still is after more was typed along it.
+
+        Within a token, its probabilities say nothing about what was typed: the engine has to be asked again.
+        """
+        was_hidden = generation.hidden and generation.is_first_complete and generation.start != query.situation
+        return was_hidden and bool(left) and not self.offered(query, generation, left)
+
     def offered(self, query: Query, generation: Generation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
         """Return what a query shows of a generation's remainders; nothing if it is hidden, as is noted in it."""
         is_whole = query.invoked or generation.is_requested or query.settings.whole_lines

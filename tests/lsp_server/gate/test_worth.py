@@ -180,6 +180,17 @@ async def test_a_line_of_which_nothing_is_likely_is_hidden_until_its_start_is_ty
     assert (texts(answer), answer.reason) == ([], EmptyReason.HIDDEN)
     editor.type("foo")
     assert texts(await editor.ask()) == ["(bar, baz)"]
+    assert len(editor.engine.requests) == 1
+
+
+async def test_letters_of_a_hidden_word_make_a_request_which_may_find_it_likely():
+    editor = ScriptedEditor("x = ")
+    assert (await editor.ask_and_hear(LINE, **told(0.1, 0.99, 0.99, 0.99, 0.99, 0.99))).reason is EmptyReason.HIDDEN
+    assert (await editor.ask()).reason is EmptyReason.HIDDEN  # nothing was typed
+    assert len(editor.engine.requests) == 1
+    editor.type("fo")
+    assert texts(await editor.ask_and_hear("o(bar", **told(0.9, 0.9, 0.9, ends=(1, 2, 5)))) == ["o(bar"]
+    assert [request.prefix for request in editor.engine.requests] == ["x = ", "x = fo"]
 
 
 async def test_a_streamed_line_only_grows_and_ends_with_a_word():
