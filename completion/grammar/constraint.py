@@ -85,7 +85,7 @@ class Off:
             return self.joined.first_sound(line_ends(middle), middle, replaced)
 
     def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
-        """Return whether the document has no error, or fewer than without the completion, with closers after it."""
+        """Return whether the completion with one of `closers` after it mends the document."""
         with self.counters.timed():
             return self.joined is None or self.joined.mends_when_closed(middle, closers, replaced)
 
@@ -233,7 +233,7 @@ class GrammarConstraint:
     def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
         """Return whether the grammar accepts the completion, and one of `closers` after it mends the document.
 
-        Then the document has no error, or fewer than without both.
+        See `JoinedCheck.mends`.
         """
         with self.counters.timed():
             accepted = self._advance(self.root, middle) is not None

@@ -82,9 +82,11 @@ class JoinedCheck:
         return self._join(middle, replaced).is_sound and self._passes_joined(middle, replaced)
 
     def mends(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has no error with `middle`, or fewer than without it."""
+        """Return whether the document has no error with `middle`, fewer than without it, or as many, but elsewhere."""
         joined = self._join(middle, replaced)
         mended = (joined.errors == 0 and not self._breaks(joined)) or joined.errors < self.errors_before
+        if not mended and joined.errors:
+            mended = joined.errors == self.errors_before and self._is_clean(joined)
         return mended and self._passes_joined(middle, replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
@@ -96,6 +98,18 @@ class JoinedCheck:
     def _breaks(self, joined: _Joined) -> bool:
         """Return whether the document is sound without the completion and has an error with it."""
         return not joined.is_sound and not self._document.tree.root_node.has_error
+
+    def _is_clean(self, joined: _Joined) -> bool:
+        """Return whether no error is in the completion or touches it."""
+        start, end = self._start, self._start + len(joined.middle)
+        waiting = [joined.tree.root_node]
+        while waiting:
+            node = waiting.pop()
+            if node.is_error or node.is_missing:
+                return False
+            if node.has_error:
+                waiting += (each for each in node.children if each.start_byte <= end and each.end_byte >= start)
+        return True
 
     def _join(self, middle: bytes, replaced: int) -> _Joined:
         """Return the document with `middle`; the last result is cached."""

@@ -47,7 +47,7 @@ class JoinedDocument:
         return self._ask(is_blind, b"", 0, at_limit=True)
 
     def mends(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has no error with `middle`, or fewer than without it."""
+        """Return `JoinedCheck.mends` of the document."""
         return self._ask(mends, middle, replaced, at_limit=True)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
