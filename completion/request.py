@@ -217,8 +217,8 @@ class Suggestion:
         replace_after: Number of characters (code points) after the cursor that the text replaces.
         log_probability: Sum of the log-probabilities of the text's tokens (natural logarithm).
         token_log_probabilities: Log-probability of each token among those that agree with the text before the cursor.
-        ends: For the end of each token within the text, the number of characters up to there, and the log-probability
-            that the text starts with these. Empty where a filter changed more than the end of the text.
+        ends: For the end of each token and line within the text, the number of characters up to there, and the
+            log-probability that the text starts with these. Empty where a filter changed more than the end of the text.
         pieces: Parts of the text in order, each with the name of the drafter that guessed it, or "model".
     """
 

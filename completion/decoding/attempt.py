@@ -147,7 +147,7 @@ class Attempt:
 
         All of the likeliest tokens that start like the last one of a text count: a bracket and a line break are one
         token or two. Source of the idea: "Should you marginalize over possible tokenizations?"; here only the last
-        token varies.
+        token varies. A line that ends inside a token, as most do, has its end there, too.
         """
         whole = self.output.whole()
         places = _places_of(text, whole)
@@ -156,9 +156,11 @@ class Attempt:
         found, before = list[tuple[int, float]](), 0.0
         for index, (data, characters) in enumerate(self.output.parts(len(places) - 1)):
             taken = self.log_probabilities[index]
-            if end := places[characters]:
-                alike = self._log_probabilities_of_others(index, data)
-                found.append((end, min(0.0, before + _log_sum(taken, *alike))))
+            for start in _starts_of(data):
+                beyond = len(data[len(start) :].decode("utf-8", "ignore"))
+                if end := places[max(0, characters - beyond)]:
+                    alike = self._log_probabilities_of_others(index, start)
+                    found.append((end, min(0.0, before + _log_sum(taken, *alike))))
             before += taken
         return tuple(found)
 
@@ -286,6 +288,12 @@ def _places_of(text: str, whole: str) -> Sequence[int] | None:
             places.append(code[count])
             count += 1
     return places if count == len(code) else None
+
+
+def _starts_of(token: bytes) -> tuple[bytes, ...]:
+    """Return the part of a token before its first line break, if there is one, and the whole token."""
+    line, line_break, _ = token.partition(b"\n")
+    return (line, token) if line and line_break else (token,)
 
 
 def _log_sum(*values: float) -> float:

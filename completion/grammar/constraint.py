@@ -233,7 +233,7 @@ class GrammarConstraint:
     def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
         """Return whether the grammar accepts the completion, and one of `closers` after it mends the document.
 
-        Then the document has no error but those elsewhere, or fewer than without both.
+        See `JoinedCheck.mends`.
         """
         with self.counters.timed():
             return self._joined.mends_when_closed(middle, self._possible(middle, closers), replaced)

@@ -14,7 +14,7 @@ from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
 from lsp_server.suggesting.quiet_controls import QuietControls
 
-_ALLOWED_AFTER_CURSOR = re.compile(r"[\s)\]}>\"'`,;:.]*")
+_ALLOWED_AFTER_CURSOR = re.compile(r"(?:[\s)\]}>\"'`,;:.]|</[\w.:-]*>)*")  # editors insert end tags, too
 
 BYTES_PER_MB = 1_000_000
 

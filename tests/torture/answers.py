@@ -144,10 +144,11 @@ def _forget_oldest(known: dict) -> None:
         del known[old]
 
 
-def _closers_apart(first: str, second: str) -> bool:
-    longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
+def _closers_apart(before: str, now: str) -> bool:
+    """Whether only closers were typed over since, or at most three were added."""
+    longer, shorter = (before, now) if len(before) >= len(now) else (now, before)
     head = longer[: len(longer) - len(shorter)]
-    return len(head) <= 3 and longer.endswith(shorter) and _CLOSERS.issuperset(head)
+    return (len(head) <= 3 or longer is before) and longer.endswith(shorter) and _CLOSERS.issuperset(head)
 
 
 def _closes(range_: Message, asked: Asked) -> bool:

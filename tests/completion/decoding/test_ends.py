@@ -58,6 +58,20 @@ def test_a_text_that_ends_inside_its_last_token_counts_all_that_start_like_it(ti
     assert chances(attempt, ")") == [(1, 0.5)]
 
 
+def test_a_line_that_ends_inside_a_token_has_its_end_there_too(tiny_model):
+    attempt = line_attempt(tiny_model, (b"x", 0.5), (b")\n", 0.6), (b"y", 0.9), mode=Mode.BLOCK)
+    set_top(attempt, tiny_model, [(b"x", 0.5)], [(b")\n", 0.6), (b"):\n", 0.3)], [(b"y", 0.9)])
+    line_end = (2, 0.5 * 0.9)
+    assert chances(attempt, "x)\ny") == [(1, 0.5), line_end, (3, 0.5 * 0.6), (4, 0.5 * 0.6 * 0.9)]
+    assert chances(attempt, "x)") == [(1, 0.5), line_end]
+
+
+def test_a_line_that_ends_before_the_cursor_is_no_end(tiny_model):
+    attempt = line_attempt(tiny_model, (b")\n", 0.6), (b"y", 0.9), prefix="x)", healing=True, mode=Mode.BLOCK)
+    set_top(attempt, tiny_model, [(b")\n", 0.6)], [(b"y", 0.9)])
+    assert chances(attempt, "\ny") == [(1, 0.6), (2, 0.6 * 0.9)]
+
+
 def test_the_text_before_the_cursor_has_no_ends(tiny_model):
     attempt = line_attempt(tiny_model, (b"de", 0.5), (b"f", 0.8), (b"(", 0.5), prefix="de", healing=True)
     set_top(attempt, tiny_model, [(b"de", 0.5), (b"def", 0.4)], [(b"f", 0.8)], [(b"(", 0.5)])

@@ -114,3 +114,31 @@ def test_an_error_of_the_cursors_line_must_be_mended():
 )
 def test_the_last_line_of_a_file_needs_no_line_end(language, before, middle):
     assert kept_of(language, before, middle, "") == middle
+
+
+@pytest.mark.parametrize(
+    ("language", "before", "after", "broken", "head", "closer", "wrong"),
+    [
+        ("typescript", "function f() {\n  ", "\n  g();\n}\n", "const x = ;\n", "if (!user) {", "}", "if (!user {"),
+        ("javascript", "f(() => {\n  ", "\n});\n", "g(a, \n}\n", "const a = ", "_;", "const = "),
+        ("go", "package a\n\nfunc f() {\n\t", "\n}\n", "var x = ;\n", "for x > 0 {", "\n\t}", "for x > 0 ) {"),
+        ("python", "def f():\n    ", "\n    g()\n", "x = = 1\n", "y = g(", ")", "y = g(]"),
+    ],
+)
+def test_text_that_is_still_to_be_closed_stays_whole_in_a_file_that_is_broken_elsewhere(
+    language, before, after, broken, head, closer, wrong
+):
+    for prefix, suffix in ((before, after), (before, after + broken)):
+        constraint = GrammarConstraint.open(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
+        assert constraint.sound_when_closed(head.encode(), [closer])
+        assert constraint.growing_cut(head.encode(), 0, lambda: [closer]) == len(head)
+        assert not constraint.sound_when_closed(wrong.encode(), [closer])
+
+
+def test_text_does_not_take_the_place_of_an_error_at_the_cursor_by_another_one():
+    grammar = GRAMMARS.load("typescript")
+    text = b"function f() {\n  g(\n}\n"
+    at = text.index(b"g(") + len(b"g(")
+    check = JoinedCheck(grammar.document(text), grammar.errors_of, at, at)
+    assert check.mends(b"a)")
+    assert not check.mends(b"a b)")

@@ -207,6 +207,7 @@ async def test_a_line_of_which_nothing_is_likely_is_hidden_until_its_start_is_ty
     assert (texts(answer), answer.reason) == ([], EmptyReason.HIDDEN)
     editor.type("foo")
     assert texts(await editor.ask()) == ["(bar, baz)"]
+    assert len(editor.engine.requests) == 1
 
 
 async def test_a_streamed_line_only_grows_and_ends_with_a_word():

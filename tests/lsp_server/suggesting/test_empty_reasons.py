@@ -44,6 +44,11 @@ async def test_typing_after_a_deletion_ends_its_quiet_period():
         ('a["key|"]:', False),
         ("|", False),
         ("x = |\nnext = 1", False),
+        ("<h1>Wel|</h1>", False),
+        ("<td>{price(item.am|)}</td>", False),
+        ('<ui.Tab key="a|"></ui.Tab></>', False),
+        ("<p>Wel|<b>come</b></p>", True),
+        ("<p>Wel|come</p>", True),
     ],
 )
 async def test_an_automatic_request_inside_a_word_is_refused_unless_only_closers_or_punctuation_follow(text, refused):

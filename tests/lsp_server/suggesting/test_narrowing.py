@@ -63,9 +63,14 @@ def test_more_closers_than_an_editor_adds_are_another_change():
         ('")', 2, '?", (book.title))', '?", ', ")", ("(book.title))", 1)),
         ('")', 1, '?", (book', '?", (b', "))", ("ook", 0)),
         ("'])", 3, "a'], b['c'])", "a'], b['", "'])", ("c'])", 3)),
+        ('")))', 4, 'x")));', 'x")))', "", (";", 0)),
+        ('")))', 4, 'x")));', 'x"))', "", None),
         ('")', 2, '?(b)")', "?(", "))", None),
     ],
-    ids=["a call after a string", "only over a quote", "a start", "the same closers again", "a deleted quote"],
+    ids=[
+        *("a call after a string", "only over a quote", "a start", "the same closers again", "over many"),
+        *("a deleted closer", "a deleted quote"),
+    ],
 )
 def test_closers_are_typed_over_and_others_added_meanwhile(suffix, replaced, text, typed, now, left):
     remainders = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
