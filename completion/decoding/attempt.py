@@ -197,8 +197,7 @@ class Attempt:
         """Return the log-probability of the first line and of an end there; without a stop, that of the tokens so far.
 
         All of the likeliest tokens with the same end count: how many line breaks or blanks follow makes no difference.
-        What follows the first line, such as the body of its block, does not count: each token more makes a text less
-        likely, so it would always lose against the same line without a body.
+        What follows the line does not count, or a head with a body would always lose against one without.
         """
         if self.stop is None or self.stop.reason not in OWN_ENDS:
             return sum(self.log_probabilities)
@@ -220,8 +219,7 @@ class Attempt:
         text = self.output.whole() if self.stop is None else self.output.whole()[: self.stop.length]
         before = len(text) - len(text.lstrip())
         line, line_break, _ = text[before:].partition("\n")
-        is_end = self.stop is not None and not line_break
-        return self.output.end_token(len(text) if is_end else before + len(line.rstrip()))
+        return self.output.end_token(before + len(line.rstrip()) if line_break or self.stop is None else len(text))
 
     def reweighted(self, weight: float) -> Attempt:
         """Return this attempt with log-probabilities as if its text were `weight` times as likely against all others.

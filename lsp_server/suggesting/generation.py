@@ -46,10 +46,8 @@ class Generation:
         is_visible: Whether the client has received a part of it.
         max_lines: Maximum number of its lines, 0 for no bound.
         follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
-        streamed: The latest of it that was streamed: for which query, what, and whether all of that is complete; None
-            before the first.
-        is_streamed: Whether the client gets alternatives after its answer. If not, they are generated only for a manual
-            request.
+        streamed: The latest of it that was streamed: for which query, what, and whether that is complete; None at first.
+        is_streamed: Whether the client gets alternatives after its answer; if not, only a manual request generates them.
     """
 
     def __init__(self, id_: str, start: Situation, wanted: int = 1, *, is_streamed: bool = True) -> None:

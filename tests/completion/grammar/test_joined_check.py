@@ -131,14 +131,13 @@ def test_text_that_is_still_to_be_closed_stays_whole_in_a_file_that_is_broken_el
     for prefix, suffix in ((before, after), (before, after + broken)):
         constraint = GrammarConstraint.open(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
         assert constraint.sound_when_closed(head.encode(), [closer])
-        assert constraint.growing_cut(head.encode(), 0, lambda: [closer]) == len(head)
+        assert constraint.growing_cut(head.encode(), 0, lambda: ([closer], 0)) == len(head)
         assert not constraint.sound_when_closed(wrong.encode(), [closer])
 
 
 def test_text_does_not_take_the_place_of_an_error_at_the_cursor_by_another_one():
-    grammar = GRAMMARS.load("typescript")
     text = b"function f() {\n  g(\n}\n"
     at = text.index(b"g(") + len(b"g(")
-    check = JoinedCheck(grammar.document(text), grammar.errors_of, at, at)
+    check = JoinedCheck(load_documents("typescript").document(text), at, at)
     assert check.mends(b"a)")
     assert not check.mends(b"a b)")
