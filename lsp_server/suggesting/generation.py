@@ -46,8 +46,8 @@ class Generation:
         is_visible: Whether the client has received a part of it.
         max_lines: Maximum number of its lines, 0 for no bound.
         follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
-        streamed: The latest of it that was streamed: for which query, what, and whether that is complete; None at first.
-        is_streamed: Whether the client gets alternatives after its answer; if not, only a manual request generates them.
+        streamed: The latest of it that was streamed: for which query, what, whether that is complete; None at first.
+        is_streamed: Whether the client gets alternatives after its answer; if not, only manual requests make them.
     """
 
     def __init__(self, id_: str, start: Situation, wanted: int = 1, *, is_streamed: bool = True) -> None:
