@@ -79,9 +79,9 @@ def _kill_with_children(child: subprocess.Popen[bytes]) -> None:
     """Kill a program and what it has started, if any of them still runs."""
     if sys.platform == "win32":  # it has no groups of processes
         child.kill()
-        return
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
+    else:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 def runs_to_its_end(program: str) -> bool:

@@ -31,12 +31,13 @@ _ANGLE = re.compile(r"(?<=[\w:])<(?![<=])|(?<![-=])>")
 _ANNOUNCED = {
     "java": ((r"@[\w.]+(\(.*\))?", ("\nclass _{}", "\nvoid _(){}")),),
     "typescript": ((r"@[\w.]+(\(.*\))?", ("\nclass _{}", "\n_(){}")),),
-    "cpp": ((r"template\s*<.*>", ("\nclass _;",)), (r"#\s*if.*", ("\n#endif\n",))),
-    "c": ((r"#\s*if.*", ("\n#endif\n",)),),
+    "cpp": ((r"template\s*<.*>", ("\nclass _;",)),),
     "rust": ((r"#\[.*\]", ("\nfn _(){}", "\nA,", "\na:A,")),),
     "python": ((r"@.+", ("\ndef _(): pass",)),),
 }
 """By language, lines that say something of the code below them, and such code: a function, a variant, a field."""
+_CONDITION = (r"#\s*if.*", ("\n#endif\n",))
+_WITH_CONDITIONS = frozenset({"c", "cpp"})
 
 
 def endings(text: str, context: Context) -> tuple[str, ...]:
@@ -183,7 +184,9 @@ def announced(text: str, context: Context, replaced: int = 0) -> tuple[str, ...]
         context: The document around the cursor.
         replaced: Number of characters after the cursor that the text replaces.
     """
-    kinds = _ANNOUNCED.get(context.language.removesuffix("react"), ())
+    kinds = [*_ANNOUNCED.get(context.language.removesuffix("react"), ())]
+    if context.language in _WITH_CONDITIONS and not context.invoked:  # a manual request closes what it opens
+        kinds.append(_CONDITION)
     closers, rest = still_to_close(text, context) or "", context.line_after[replaced:].rstrip()
     found: list[str] = []
     for count in range(len(closers) + 1):  # those of the line itself, then those of what is around it

@@ -277,3 +277,9 @@ def test_many_tags_take_linear_work(text):
         return lines_run(lambda: open_tags(text * count, ""))
 
     assert work(4000) < 2.5 * work(2000)
+
+
+@pytest.mark.parametrize(("invoked", "kept"), [(False, "fdef __cplusplus"), (True, "")])
+def test_a_condition_of_the_preprocessor_opens_what_a_requested_text_must_close(invoked, kept):
+    prefix, suffix = "#include <stdbool.h>\n\n#i", "\nint f(int a)\n{\n    return a;\n}\n"
+    assert kept_of(prefix, suffix, "c", "fdef __cplusplus", invoked=invoked) == kept
