@@ -33,7 +33,8 @@ class Turn:
     async def is_superseded_within(self, wait_s: float) -> bool:
         """Wait for some seconds, or until it is superseded; return whether it is."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.superseded.wait(), wait_s)
+            async with asyncio.timeout(wait_s):  # in Python 3.11, `asyncio.wait_for` may lose a cancellation
+                await self.superseded.wait()
         return self.superseded.is_set()  # it can be set in the moment in which the wait ends
 
     async def wait_for(self, ready: Coroutine[Any, Any, None]) -> None:

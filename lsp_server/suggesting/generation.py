@@ -261,9 +261,9 @@ class Generation:
         """Wait for a pause in typing while the suggestion is visible, or for a request of all suggestions."""
         while not self._all_wanted.is_set():
             self._used.clear()
-            pause_s = PAUSE_S if self.is_streamed and not self.hidden else None
-            try:
-                await asyncio.wait_for(self._used.wait(), pause_s)
+            try:  # in Python 3.11, `asyncio.wait_for` may lose a `cancel`
+                async with asyncio.timeout(PAUSE_S if self.is_streamed and not self.hidden else None):
+                    await self._used.wait()
             except TimeoutError:
                 break
 

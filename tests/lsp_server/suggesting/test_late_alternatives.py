@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from lsp_server.documents.text_lines import Place
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.suggesting.generation import PAUSE_S
@@ -18,6 +20,22 @@ async def test_typing_postpones_alternatives_even_if_the_editor_narrows_the_sugg
         assert len(editor.engine.requests) == 1
     await pass_time(PAUSE_S)
     assert len(editor.engine.requests) == 2
+    await editor.close()
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_suggestion_that_the_next_key_contradicts_gets_no_alternatives(pass_time, turns):
+    """Their request would end the one for the new text, in the host."""
+    editor = ScriptedEditor("x = ", suggestions=3)
+    await editor.ask_and_be_offered("value")
+    await settle()
+    editor.type("v")
+    for _ in range(turns):  # of the event loop, in which the generation notices the first key
+        await asyncio.sleep(0)
+    editor.type("x")
+    await settle()
+    await pass_time(2 * PAUSE_S)
+    assert len(editor.engine.requests) == 1
     await editor.close()
 
 
