@@ -143,20 +143,12 @@ def _options() -> Options:
         "--jobs", type=int, default=2, help="number of programs that run at once (default: %(default)s)"
     )
     given = parser.parse_args()
-    if given.data:
-        tasks = distinct(task for path in given.data for task in file_tasks(path, given.mode))
-    else:
-        tasks = distinct(open_tasks(given.sets.split(","), given.data_dir))
-    if given.half is not None:
-        tasks = [task for task in tasks if half_of(task.id) == given.half]
-    if not tasks:
-        raise SystemExit("The data has no task. Give other --data, --sets or --half.")
     rows = LAYOUT_ROWS if given.rows == "layouts" else tuple(filter(None, given.rows.split(",")))
     unknown = set(rows) - set(ROWS)
     if unknown:
         parser.error(f"unknown rows: {', '.join(sorted(unknown))}; known: {', '.join(ROWS)}")
     return Options(
-        tasks=sample(tasks, given.limit) if given.limit else tasks,
+        tasks=_tasks(given),
         rows=rows,
         model=normal_model(given.model),
         backend=given.backend,
@@ -165,6 +157,23 @@ def _options() -> Options:
         out=given.out,
         jobs=given.jobs,
     )
+
+
+def _tasks(given: argparse.Namespace) -> list[Task]:
+    """Return the tasks that the command line chooses.
+
+    Raises:
+        SystemExit: There are none.
+    """
+    if given.data:
+        tasks = distinct(task for path in given.data for task in file_tasks(path, given.mode))
+    else:
+        tasks = distinct(open_tasks(given.sets.split(","), given.data_dir))
+    if given.half is not None:
+        tasks = [task for task in tasks if half_of(task.id) == given.half]
+    if not tasks:
+        raise SystemExit("The data has no task. Give other --data, --sets or --half.")
+    return sample(tasks, given.limit) if given.limit else tasks
 
 
 if __name__ == "__main__":
