@@ -30,12 +30,11 @@ from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.decoding.constraints import open_grammar
 from completion.engine import Engine, product_settings
-from completion.grammar.joined_check import error_count
 from completion.model.loading import load_model
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, GrammarMode, Suggestion
 from completion.syntax.languages import true_language
-from completion.syntax.trees import parse
+from completion.syntax.trees import error_count, parse
 
 _IDENTIFIERS = {"c++": "cpp"}
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import warnings
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Protocol
 
-from tree_sitter import Language, Node, Query, QueryCursor, Tree
+from tree_sitter import Node, Tree
 
 from completion.grammar.newer_syntax import without_newer_syntax
+from completion.syntax.trees import error_count
 
 _MAX_AST_BYTES = 200_000  # of the part around the completion that Python's parser reads
 _BLOCKS = frozenset({"function_definition", "class_definition", "decorated_definition"})
@@ -156,19 +157,6 @@ def _block_around(root: Node, start: int, end: int) -> tuple[int, int]:
         if inner.type in _BLOCKS and not inner.has_error:
             found = (inner.start_byte, inner.end_byte)
         node = inner
-
-
-def error_count(tree: Tree) -> int:
-    """Return the number of ERROR and MISSING nodes in a tree."""
-    root = tree.root_node
-    if not root.has_error:
-        return 0
-    return sum(len(nodes) for nodes in QueryCursor(_errors(tree.language)).captures(root).values())
-
-
-@cache
-def _errors(language: Language) -> Query:
-    return Query(language, "(ERROR) @error (MISSING) @missing")
 
 
 def error_line(source: bytes) -> int | None:

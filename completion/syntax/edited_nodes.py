@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from tree_sitter import Node, Tree
 
-from completion.syntax.trees import ancestors, parse
+from completion.syntax.trees import ancestors, error_count, parse
 
 _MAX_OCCURRENCES = 64  # of a name that are looked at for its definition
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -112,7 +112,7 @@ class _Parsed:
         source = b"\n".join(encoded)
         starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))[:-1]
         tree = parse(source, language)
-        return None if tree is None else cls(lines, language, source, starts, tree, _error_count(tree))
+        return None if tree is None else cls(lines, language, source, starts, tree, error_count(tree))
 
     def errors_after(self, change: LineChange) -> int:
         """Return the number of errors after a change; only what it touches is parsed again."""
@@ -127,7 +127,7 @@ class _Parsed:
         tree = self.tree.copy()
         tree.edit(start, end, start + len(new), (change.line, 0), last, new_last)
         made = parse(self.source[:start] + new + self.source[end:], self.language, tree)
-        return 0 if made is None else _error_count(made)
+        return 0 if made is None else error_count(made)
 
     def node(self, line: int, column: int) -> Node:
         """Return the innermost node of the character at a position."""
@@ -164,13 +164,3 @@ def _is_literal(node: Node) -> bool:
     return any("comment" in each.type or "string" in each.type for each in ancestors(node)) and not any(
         "interpolation" in each.type or "substitution" in each.type for each in ancestors(node)
     )
-
-
-def _error_count(tree: Tree) -> int:
-    """Return the number of erroneous and missing nodes of a tree."""
-    count, waiting = 0, [tree.root_node] if tree.root_node.has_error else []
-    while waiting:
-        each = waiting.pop()
-        count += each.is_error or each.is_missing
-        waiting += [child for child in each.children if child.has_error or child.is_missing]
-    return count

@@ -1,4 +1,4 @@
-"""Parses whole and partial documents with tree-sitter's own parser, by LSP language identifier."""
+"""Parses whole and partial documents with tree-sitter's own parser, by LSP language identifier; walks their trees."""
 
 from __future__ import annotations
 
@@ -30,3 +30,17 @@ def ancestors(node: Node | None) -> Iterator[Node]:
     while node is not None:
         yield node
         node = node.parent
+
+
+def error_count(tree: Tree) -> int:
+    """Return the number of ERROR and MISSING nodes in a tree.
+
+    A query for them would not find a node that is missing at the start of the text.
+    """
+    count, waiting = 0, [tree.root_node] if tree.root_node.has_error else []
+    while waiting:
+        each = waiting.pop()
+        count += each.is_error or each.is_missing
+        # an ERROR node without children does not itself say that it has an error
+        waiting += [child for child in each.children if child.has_error or child.is_error or child.is_missing]
+    return count

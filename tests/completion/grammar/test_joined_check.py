@@ -6,9 +6,9 @@ import pytest
 
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.documents import load_documents
-from completion.grammar.joined_check import JoinedCheck, error_count
+from completion.grammar.joined_check import JoinedCheck
 from completion.request import GrammarMode
-from completion.syntax.trees import parse
+from completion.syntax.trees import error_count, parse
 from tests.completion.grammar.acceptors import GRAMMARS, kept_of
 from tests.completion.grammar.samples import SAMPLES
 
