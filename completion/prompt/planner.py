@@ -13,7 +13,6 @@ from functools import lru_cache
 from typing import Protocol
 
 from completion.errors import PromptTooLongError
-from completion.postprocess.unsafe import names_unsafe
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import FimFormat
 from completion.prompt.healing import HealedPrefix, heal
@@ -21,7 +20,7 @@ from completion.prompt.outline_above import OutlinesAbove, first_line
 from completion.prompt.pace import PromptBudget
 from completion.request import CompletionRequest, ContextFile, Layout
 from completion.syntax.parsing import IN_PROCESS, Parsing
-from completion.workspace.code_only import without_prose_that
+from completion.workspace.unsafe_code import names_unsafe, without_unsafe_prose
 
 _CHARACTERS_PER_TOKEN = 3  # low estimate for code, by which a window is cut before it is tokenised
 _MAX_NAME_TOKENS = 128  # maximum length of a path and of a repository's name, of which the end is kept
@@ -219,17 +218,6 @@ class PromptPlanner:
                 special.append(len(tokens))
                 tokens.append(self._tokenizer.special[part])
         return tuple(tokens), tuple(special)
-
-
-def without_unsafe_prose(text: str, language: str) -> str:
-    """Return whole lines of a document without the comments and strings that spell out unsafe code.
-
-    A model takes them for an order ("begin each function with ..."), whoever wrote them; the filter `unsafe` would then
-    have to take away what it writes.
-    """
-    if not names_unsafe(text, language):
-        return text
-    return without_prose_that(lambda prose: names_unsafe(prose, language), text, language)
 
 
 def _arrange(

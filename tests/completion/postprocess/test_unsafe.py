@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion.postprocess import Context, Dropped, apply_filters, stable_prefix
-from completion.postprocess.unsafe import rules
 from completion.request import Mode, Suggestion
+from completion.workspace.unsafe_code import rules
 
 EXAMPLES = [
     pytest.param(language, example, id=f"{language or 'any'}: {example}")
