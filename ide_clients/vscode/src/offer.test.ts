@@ -1,6 +1,7 @@
 // What remains of an offer, without an editor.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import {
   type Offer,
@@ -33,51 +34,25 @@ function offerAt(then: string, text: string, replaced = 0, done = true): Offer {
   return readOffer([{ insertText: text, range }], { uri: "u", version: 1, position, head, tail }, 1, done, "id") as Offer;
 }
 
-/** Return what remains at the bar in `now` of `text`, which was suggested at the bar in `then`. */
-function remainderAt(now: string, then: string, text: string, replaced = 0, done = true) {
-  const remainder = remaindersOf(offerAt(then, text, replaced, done), source(now.replace("|", "")), positionOf(now))[0];
-  return remainder && [remainder.text, remainder.replaced];
+interface NarrowingCase {
+  readonly case: string;
+  readonly then: string;
+  readonly text: string;
+  readonly replaced: number;
+  readonly grows?: boolean;
+  readonly now: string;
+  readonly left: readonly [string, number] | null;
 }
 
-test("typing a suggestion narrows it", () => {
-  assert.deepEqual(remainderAt("x = |", "x = |", "foo(bar)"), ["foo(bar)", 0]);
-  assert.deepEqual(remainderAt("x = fo|", "x = |", "foo(bar)"), ["o(bar)", 0]);
-  assert.deepEqual(remainderAt("x = f(\n  b|", "x = |", "f(\n  bar)"), ["ar)", 0]);
-  assert.deepEqual(remainderAt("x = 😀|", "x = |", "😀ü"), ["ü", 0]);
-});
+const CASES = JSON.parse(readFileSync("../../tests/narrowing_cases.json", "utf8")) as NarrowingCase[];
 
-test("typing something else leaves no remainder", () => {
-  assert.equal(remainderAt("x = g|", "x = |", "foo"), undefined);
-  assert.equal(remainderAt("y = f|", "x = |", "foo"), undefined);
-  assert.equal(remainderAt("x =|", "x = |", "foo"), undefined);
-  assert.equal(remainderAt("x = f| + 1", "x = |", "foo"), undefined);
-});
-
-test("closers that the editor added are replaced", () => {
-  assert.deepEqual(remainderAt("x = f(|)", "x = |", "f(1)"), ["1)", 1]);
-  assert.deepEqual(remainderAt("f(1|)", "f(|)", "1, 2)", 1), [", 2)", 1]);
-});
-
-test("a closer that the editor added stays behind a suggestion that does not contain it", () => {
-  assert.deepEqual(remainderAt("if (|)", "if |", "(order.isClosed"), ["order.isClosed", 0]);
-  assert.deepEqual(remainderAt('f("|")', "f|", '("not found'), ["not found", 0]);
-  assert.deepEqual(remainderAt('f("|")', "f|", '("a"'), ['a"', 1]);
-  assert.deepEqual(remainderAt("f(g(|))", "f|", "(g(x)"), ["x)", 1]);
-  assert.deepEqual(remainderAt("f(g(|)))", "f|)", "(g(x)))", 1), ["x)))", 3]);
-});
-
-test("a closer of the suggestion can be typed over", () => {
-  assert.deepEqual(remainderAt("f(x)|", "f(|)", "x) + 1", 1), [" + 1", 0]);
-  assert.deepEqual(remainderAt("g(f(x)|)", "g(f(|))", "x)) + 1", 2), [") + 1", 1]);
-  assert.equal(remainderAt("f(x)|", "f(|)", "x) + 1"), undefined); // it does not replace the closer
-  assert.equal(remainderAt("f(\n  g(x)|\n)", "f(|)", "\n  g(x)\n)", 1), undefined); // it is on another line now
-});
-
-test("a quote can be typed over before the editor closes a bracket", () => {
-  assert.deepEqual(remainderAt('f("?", (b|))', 'f("|")', '?", (book.title))', 2), ["ook.title))", 2]);
-  assert.deepEqual(remainderAt('f("?", (b|))', 'f("|")', '?", (book', 1), ["ook", 0]);
-  assert.equal(remainderAt('f("?(|))', 'f("|")', '?(b)")', 2), undefined); // the quote is gone, but was not typed
-});
+for (const { case: name, then, text, replaced, grows, now, left } of CASES) {
+  test(`what is left of a suggestion: ${name}`, () => {
+    const offer = offerAt(then, text, replaced, !grows);
+    const [remainder] = remaindersOf(offer, source(now.replace("|", "")), positionOf(now));
+    assert.deepEqual(remainder ? [remainder.text, remainder.replaced] : null, left);
+  });
+}
 
 test("a change keeps the suggestion if it fits one of the likely cursors", () => {
   const after = (now: string, then: string, text: string, change: string, replaced = 0) => {
@@ -98,11 +73,6 @@ test("indentation and an added closer are typing, words are not", () => {
   for (const text of ["foo", "(x", "\n    return", " +", "))"]) {
     assert.ok(!isTyping(text), text);
   }
-});
-
-test("typing ahead of growing text keeps the suggestion", () => {
-  assert.deepEqual(remainderAt("x = foo|", "x = |", "fo", 0, false), ["", 0]);
-  assert.equal(remainderAt("x = foo|", "x = |", "fo", 0, true), undefined);
 });
 
 test("text that only becomes final is the same offer, the same text of another completion is not", () => {

@@ -156,7 +156,7 @@ function textBetween(document: TextSource, from: Position, to: Position): string
   return lines.join("\n");
 }
 
-/** Return how often a text has a closer that it does not open. Quotes open and close in turn. */
+/** Return how often a text has a closer that it does not open. Each quote counts: it can end a string from before the text. */
 function unopened(text: string, closer: string): number {
   let [open, found] = [0, 0];
   for (const character of text) {
@@ -168,7 +168,7 @@ function unopened(text: string, closer: string): number {
       found++;
     }
   }
-  return QUOTES.includes(closer) ? found % 2 : found;
+  return found;
 }
 
 /**
@@ -188,10 +188,15 @@ function closerChanges(tail: string, now: string, typed: string): { over: number
   return undefined;
 }
 
-/** Return how many of the closers that the editor added a text contains itself. It may be only the start of a suggestion. */
+/**
+ * Return how many of the closers that the editor added a text contains itself. It may be only the start of a suggestion. Of an
+ * even number of quotes, none closes a string from before the text.
+ */
 function ownClosers(text: string, added: string): number {
-  const isOwn = (closer: string, index: number) =>
-    unopened(text, closer) >= added.slice(0, index + 1).split(closer).length - 1;
+  const isOwn = (closer: string, index: number) => {
+    const found = unopened(text, closer);
+    return (QUOTES.includes(closer) ? found % 2 : found) >= added.slice(0, index + 1).split(closer).length - 1;
+  };
   const first = added.split("").findIndex((closer, index) => !isOwn(closer, index));
   return first < 0 ? added.length : first;
 }

@@ -10,85 +10,43 @@ from pathlib import Path
 import pytest
 
 from benchmarks.editor_latency.neovim_driver import NeovimError
+from tests.narrowing_cases import NARROWING_CASES
 
 pytestmark = pytest.mark.neovim
 
-OFFER = """
-local origin = { bufnr = 0, row = 0, column = #HEAD, head = HEAD, tail = TAIL, closed = 0 }
-origin.bufnr = vim.api.nvim_get_current_buf()
-local range = { start = { line = 0, character = #HEAD }, ["end"] = { line = 0, character = #HEAD + REPLACED } }
-local offer = require("draftline.offer").read({ { insertText = TEXT, range = range } }, origin, "utf-8", "x")
-vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.split(NOW, "\\n"))
-local now = { bufnr = origin.bufnr, row = ROW, column = COLUMN }
-local line = vim.api.nvim_buf_get_lines(0, ROW, ROW + 1, true)[1]
-now.head, now.tail = line:sub(1, COLUMN), line:sub(COLUMN + 1)
-local remainder = require("draftline.offer").remainder(offer, now)
-return remainder and { remainder.text, remainder.replaced } or vim.NIL
+REMAINDER = """
+local text, head, tail, replaced, grows, now, now_row, now_column = ...
+local offers = require("draftline.offer")
+local bufnr = vim.api.nvim_get_current_buf()
+local origin = { bufnr = bufnr, row = 0, column = #head, head = head, tail = tail, closed = 0 }
+local range = { start = { line = 0, character = #head }, ["end"] = { line = 0, character = #head + replaced } }
+local offer = offers.read({ { insertText = text, range = range } }, origin, "utf-8", "x")
+offer.is_done = not grows
+vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.split(now, "\\n"))
+local line = vim.api.nvim_buf_get_lines(0, now_row, now_row + 1, true)[1]
+local cursor = { bufnr = bufnr, row = now_row, column = now_column }
+cursor.head, cursor.tail = line:sub(1, now_column), line:sub(now_column + 1)
+local remainder = offers.remainder(offer, cursor)
+return remainder and { remainder.text, #remainder.replaced } or vim.NIL
 """
 
 
-def remainder_of(neovim, text, now, *, head="x = ", tail="", replaced=0):
-    """Return what remains at the bar in `now` of `text`, which was suggested between `head` and `tail`."""
+def left_of(neovim, *, then, text, now, replaced=0, grows=False, **_):
+    """Return what is left at the bar in `now` of a text that was suggested at the bar in the line `then`."""
     before = now.partition("|")[0].split("\n")
-    names = {"HEAD": head, "TAIL": tail, "TEXT": text, "NOW": now.replace("|", ""), "REPLACED": replaced}
-    names |= {"ROW": len(before) - 1, "COLUMN": len(before[-1].encode())}
-    return neovim.lua(
-        "\n".join(f"local {name} = select({i}, ...)" for i, name in enumerate(names, 1)) + OFFER, *names.values()
-    )
+    place = len(before) - 1, len(before[-1].encode())
+    return neovim.lua(REMAINDER, text, *then.split("|"), replaced, grows, now.replace("|", ""), *place)
 
 
-def test_typing_a_suggestion_narrows_it(open_neovim):
+def test_what_is_left_of_a_suggestion_after_typing(open_neovim):
     neovim = open_neovim()
-    assert remainder_of(neovim, "foo(bar)", "x = |") == ["foo(bar)", ""]
-    assert remainder_of(neovim, "foo(bar)", "x = foo|") == ["(bar)", ""]
-    assert remainder_of(neovim, "foo(\n  bar)", "x = foo(\n  b|") == ["ar)", ""]
-    assert remainder_of(neovim, "é😀ü", "x = é😀|") == ["ü", ""]
-
-
-def test_typing_something_else_leaves_no_remainder(open_neovim):
-    neovim = open_neovim()
-    assert remainder_of(neovim, "foo", "x = g|") is None
-    assert remainder_of(neovim, "foo", "y = f|") is None
-    assert remainder_of(neovim, "foo", "x =|") is None
-    assert remainder_of(neovim, "foo", "x = f| + 1") is None
-
-
-def test_a_closer_that_the_suggestion_contains_is_replaced(open_neovim):
-    neovim = open_neovim()
-    assert remainder_of(neovim, "1, 2)", "f(1|)", head="f(", tail=")", replaced=1) == [", 2)", ")"]
-    assert remainder_of(neovim, "f(1)", "x = f(|)") == ["1)", ")"], "auto-pairing added the closer"
-    assert remainder_of(neovim, "f(g(x)))", "x = f(g(|)))", tail=")", replaced=1) == ["x)))", ")))"]
-
-
-def test_a_closer_that_auto_pairing_added_stays_behind_a_suggestion_that_does_not_contain_it(open_neovim):
-    neovim = open_neovim()
-    assert remainder_of(neovim, "f(order", "x = f(|)") == ["order", ""]
-    assert remainder_of(neovim, 'f("not found', 'x = f("|")') == ["not found", ""]
-    assert remainder_of(neovim, 'f("a"', 'x = f("|")') == ['a"', '"']
-    assert remainder_of(neovim, "f(g(x)", "x = f(g(|))") == ["x)", ")"]
-
-
-def test_a_closer_of_the_suggestion_can_be_typed_over(open_neovim):
-    neovim = open_neovim()
-    assert remainder_of(neovim, "x) + 1", "f(x)|", head="f(", tail=")", replaced=1) == [" + 1", ""]
-    assert remainder_of(neovim, "x)) + 1", "g(f(x)|)", head="g(f(", tail="))", replaced=2) == [") + 1", ")"]
-    assert remainder_of(neovim, "x", "f(x)|", head="f(", tail=")") is None, "the suggestion does not contain it"
-    assert remainder_of(neovim, "x) + 1", "f(x)|", head="f(", tail=")") is None, "the suggestion does not replace it"
-    moved = remainder_of(neovim, "\n  g(x)\n)", "f(\n  g(x)|\n)", head="f(", tail=")", replaced=1)
-    assert moved is None, "the closer is on another line now"
-
-
-def test_a_quote_can_be_typed_over_before_auto_pairing_closes_a_bracket(open_neovim):
-    neovim = open_neovim()
-    call = {"head": 'f("', "tail": '")', "replaced": 2}
-    assert remainder_of(neovim, '?", (book.title))', 'f("?", (b|))', **call) == ["ook.title))", "))"]
-    assert remainder_of(neovim, '?", (book.title))', 'f("?", |)', **call) == ["(book.title))", ")"]
-    assert remainder_of(neovim, '?", (book', 'f("?", (b|))', **(call | {"replaced": 1})) == ["ook", ""]
-    assert remainder_of(neovim, '?(b)")', 'f("?(|))', **call) is None, "the quote was deleted"
+    left = {case["case"]: left_of(neovim, **case) for case in NARROWING_CASES}
+    assert left == {case["case"]: case["left"] for case in NARROWING_CASES}
 
 
 def test_windows_line_ends_become_line_feeds(open_neovim):
-    assert remainder_of(open_neovim(), "if a:\r\n  b\r\n", "x = |") == ["if a:\n  b\n", ""]
+    left = left_of(open_neovim(), then="x = |", text="if a:\r\n  b\r\n", now="x = |")
+    assert left == ["if a:\n  b\n", 0]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from lsp_server.suggesting.narrowing import (
     shortened,
     typed_since,
 )
+from tests.narrowing_cases import NARROWING_CASES
 
 
 def generation_of(text, suffix="", replace_after=0):
@@ -56,25 +57,16 @@ def test_more_closers_than_an_editor_adds_are_another_change():
         assert typed_since(Situation("f", ""), Situation("f(", ")" * count)) == typed
 
 
-@pytest.mark.parametrize(
-    ("suffix", "replaced", "text", "typed", "now", "left"),
-    [
-        ('")', 2, '?", (book.title))', '?", (b', "))", ("ook.title))", 2)),
-        ('")', 2, '?", (book.title))', '?", ', ")", ("(book.title))", 1)),
-        ('")', 1, '?", (book', '?", (b', "))", ("ook", 0)),
-        ("'])", 3, "a'], b['c'])", "a'], b['", "'])", ("c'])", 3)),
-        ('")))', 4, 'x")));', 'x")))', "", (";", 0)),
-        ('")))', 4, 'x")));', 'x"))', "", None),
-        ('")', 2, '?(b)")', "?(", "))", None),
-    ],
-    ids=[
-        *("a call after a string", "only over a quote", "a start", "the same closers again", "over many"),
-        *("a deleted closer", "a deleted quote"),
-    ],
-)
-def test_closers_are_typed_over_and_others_added_meanwhile(suffix, replaced, text, typed, now, left):
-    remainders = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
-    assert [(one.text, one.replace_after) for one in remainders or ()] == ([left] if left else [])
+@pytest.mark.parametrize("case", NARROWING_CASES, ids=lambda case: case["case"])
+def test_what_is_left_of_a_suggestion_after_typing(case):
+    then, now = (Situation(*case[when].split("|")) for when in ("then", "now"))
+    generation = Generation("id", then)
+    suggestion = Suggestion(case["text"], case["replaced"])
+    generation.last = CompletionEvent((suggestion,), done=not case.get("grows", False))
+    if generation.last.done:
+        generation.cancel()
+    remainders = generation.remainders(now) or ()
+    assert [[one.text, one.replace_after] for one in remainders] == ([case["left"]] if case["left"] else [])
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,12 @@ local function typed_since(origin, now)
   return table.concat(lines, "\n")
 end
 
--- Return where a text has a character that it does not open itself. Of an odd number of quotes the first one ends a string
--- from before the text.
+-- Return how often a text has a character.
+local function count(text, character)
+  return select(2, text:gsub(vim.pesc(character), ""))
+end
+
+-- Return where a text has a closer that it does not open itself. Each quote counts: it can end a string from before the text.
 local function unopened(text, wanted)
   local found, opener, open = {}, OPENERS[wanted], 0
   for at = 1, #text do
@@ -121,14 +125,12 @@ local function unopened(text, wanted)
       found[#found + 1] = at
     end
   end
-  if wanted:match("[\"'`]") then
-    return { #found % 2 == 1 and found[1] or nil }
-  end
   return found
 end
 
 --- Return how many leading bytes of `replaced` the first part of a text stands for. The text after the cursor closes what
---- was opened first, so it stands for the last ones of the closers that the text does not open itself.
+--- was opened first, so it stands for the last ones of the closers that the text does not open itself. Of an odd number of
+--- quotes the first one ends a string from before the text.
 ---@param text string
 ---@param part string its first part
 ---@param replaced string the text after the cursor that the whole text replaces
@@ -137,8 +139,12 @@ function M.closed_by(text, part, replaced)
   local closers, closed = {}, 0 ---@type table<string, integer[]>, integer
   for character in replaced:gmatch(".") do
     if not closers[character] then
-      local found, wanted = unopened(text, character), select(2, replaced:gsub(vim.pesc(character), ""))
-      closers[character] = vim.list_slice(found, math.max(1, #found - wanted + 1))
+      local found = unopened(text, character)
+      if character:match("[\"'`]") then
+        closers[character] = { #found % 2 == 1 and found[1] or nil }
+      else
+        closers[character] = vim.list_slice(found, math.max(1, #found - count(replaced, character) + 1))
+      end
     end
     local at = table.remove(closers[character], 1)
     if not at or at > #part then
@@ -147,6 +153,16 @@ function M.closed_by(text, part, replaced)
     closed = closed + 1
   end
   return closed
+end
+
+-- Return whether a typed text has all of some closers, each of which it does not open itself.
+local function closes(typed, closers)
+  for character in closers:gmatch(".") do
+    if #unopened(typed, character) < count(closers, character) then
+      return false
+    end
+  end
+  return true
 end
 
 -- Return how many closing brackets and quotes the user typed over since the request, and how many auto-pairing added after
@@ -159,7 +175,7 @@ local function closer_changes(origin, now, typed)
     local added = #now.tail - #tail + over
     local before, after = tail:sub(1, over), now.tail:sub(1, added)
     local is_same = tail:sub(over + 1) == now.tail:sub(added + 1) and (before .. after):match("^[%)%]}>\"'`]*$")
-    if is_same and M.closed_by(typed, typed, before) == over then
+    if is_same and closes(typed, before) then
       return over, added
     end
   end
