@@ -15,7 +15,7 @@ CLOSERS = frozenset(")]}>\"'`")
 _QUOTES = ('"""', "'''", '"', "'", "`")
 
 MAX_CLOSERS = 3
-"""Maximum number of closers that an editor adds at once, or that are typed over while others are added."""
+"""Maximum number of closers that an editor adds at one key, or that are typed over while as many others are added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ def _closer_changes(start: Situation, now: Situation) -> tuple[int, int] | None:
     Both changed where a string was closed and a call opened: `"‸")` becomes `", (‸))`. None for another change.
     """
     added_by = now.remaining - start.remaining
-    most_over = max(-added_by, MAX_CLOSERS - max(0, added_by))  # over each that is gone, one key after another
-    for over in range(max(0, -added_by), most_over + 1):
+    fewest = max(0, -added_by)
+    for over in range(fewest, max(fewest, MAX_CLOSERS) + 1):
         added = over + added_by
         before, after = start.suffix[over:], now.suffix[added:]
         common = min(len(before), len(after))

@@ -8,12 +8,10 @@ from completion.request import CompletionEvent, Suggestion
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import (
     CLOSERS,
-    MAX_CLOSERS,
     Remainder,
     Situation,
     opens_pair,
     shortened,
-    typed_since,
 )
 from tests.narrowing_cases import NARROWING_CASES
 
@@ -50,11 +48,6 @@ def test_accepting_a_remainder_never_doubles_a_closer_that_the_editor_added(text
     covered = (closers + suffix)[: remainders[0].replace_after]
     assert closers.startswith(covered)
     assert accepted == "P" + text + closers[len(covered) :] + suffix
-
-
-def test_more_closers_than_an_editor_adds_are_another_change():
-    for count, typed in ((MAX_CLOSERS, "("), (MAX_CLOSERS + 1, None)):
-        assert typed_since(Situation("f", ""), Situation("f(", ")" * count)) == typed
 
 
 @pytest.mark.parametrize("case", NARROWING_CASES, ids=lambda case: case["case"])
