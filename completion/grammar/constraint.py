@@ -9,10 +9,10 @@ from enum import StrEnum
 from time import perf_counter
 
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
-from completion.grammar.documents import cache_document, skippable_prefix_parts
 from completion.grammar.grammar import Grammar, Grammars
 from completion.grammar.joined_document import MAX_JOINED_PARSES, Closers, JoinedDocument
 from completion.grammar.lr.advance import Snapshot
+from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
 from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
 from completion.request import GrammarMode
 from completion.syntax.languages import true_language

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, lru_cache
 
 from tree_sitter import Node, Tree
 
 from completion.grammar.newer_syntax import without_newer_syntax
+from completion.grammar.parsed_documents import ParsedDocument, load_documents
+from completion.syntax.languages import LANGUAGES
 from completion.syntax.trees import error_count
 
 _MAX_AST_BYTES = 200_000  # of the part around the completion that Python's parser reads
+_KEPT_CHECKS = 4  # of requests, each of which asks several questions
 _BLOCKS = frozenset({"function_definition", "class_definition", "decorated_definition"})
 
 
@@ -36,19 +39,10 @@ class _Joined:
     passes: bool | None = None
 
 
-class Document(Protocol):
-    """A parsed text that can be parsed with a change."""
-
-    tree: Tree
-
-    def parse_with(self, start: int, end: int, middle: bytes) -> tuple[bytes, Tree]:
-        """Return the text with `middle` in place of the bytes from `start` to `end`, and its tree."""
-
-
 class JoinedCheck:
     """Parses prefix + middle + suffix and compares its errors with those of the document."""
 
-    def __init__(self, document: Document, start: int, end: int) -> None:
+    def __init__(self, document: ParsedDocument, start: int, end: int) -> None:
         """Prepare the check without parsing.
 
         Args:
@@ -145,6 +139,19 @@ class PythonJoinedCheck(JoinedCheck):
             line = error_line(wrapper + without_newer_syntax(tree, text, first, last))
         begin = text.count(b"\n", first, start) + 1 + len(wrapper[:1])
         return line is None or not begin <= line <= begin + middle.count(b"\n")
+
+
+@lru_cache(maxsize=_KEPT_CHECKS)
+def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
+    check = PythonJoinedCheck if LANGUAGES[language].indented else JoinedCheck
+    return check(load_documents(language).document(text), start, end)
+
+
+def ask(
+    question: Callable[..., bool], language: str, text: bytes, start: int, end: int, *arguments: bytes | int
+) -> bool:
+    """Return what a method of `JoinedCheck` returns for a document."""
+    return question(_check(language, text, start, end), *arguments)
 
 
 def _block_around(root: Node, start: int, end: int) -> tuple[int, int]:

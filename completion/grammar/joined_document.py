@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from completion.errors import ParseLimitError
-from completion.grammar.documents import ask
-from completion.grammar.joined_check import JoinedCheck
+from completion.grammar.joined_check import JoinedCheck, ask
 from completion.grammar.suffix_check import line_ends
 from completion.syntax.parsing import Parsing
 

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from completion.grammar.constraint import GrammarConstraint
-from completion.grammar.documents import load_documents
 from completion.grammar.joined_check import JoinedCheck
+from completion.grammar.parsed_documents import load_documents
 from completion.request import GrammarMode
 from completion.syntax.trees import error_count, parse
 from tests.completion.grammar.acceptors import GRAMMARS, kept_of

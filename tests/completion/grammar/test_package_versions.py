@@ -26,7 +26,7 @@ LOWEST = {
 }
 PROGRAM = """
 import sys, importlib
-from completion.grammar.documents import load_documents
+from completion.grammar.parsed_documents import load_documents
 from completion.grammar.grammar import Grammars
 from completion.syntax.languages import LANGUAGES
 from tests.completion.grammar.samples import SAMPLES

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from completion.errors import PrefixTooLargeError
-from completion.grammar.documents import skippable_prefix_parts
 from completion.grammar.lr.acceptor import Acceptor
+from completion.grammar.parsed_documents import skippable_prefix_parts
 from completion.grammar.prefix_memory import MAX_READ_BYTES, PrefixMemory
 from completion.grammar.suffix_check import HORIZON_BYTES, SuffixCheck
 from tests.completion.grammar.acceptors import GRAMMARS, acceptor_of, stacks_of

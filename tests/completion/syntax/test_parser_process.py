@@ -12,7 +12,7 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ParseLimitError
-from completion.grammar.documents import cache_document
+from completion.grammar.parsed_documents import cache_document
 from completion.syntax.edited_nodes import syntax_of_changes
 from completion.syntax.enclosing_body import is_within_expression
 from completion.syntax.enclosing_literal import enclosing_literal

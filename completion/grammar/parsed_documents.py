@@ -1,4 +1,4 @@
-"""A cache of documents with their tree-sitter trees, and the functions of a request that need a tree.
+"""A cache of documents with their tree-sitter trees.
 
 The functions can be called in another process (`completion.syntax.parser_process`), so they take the whole text in
 every call.
@@ -7,13 +7,11 @@ every call.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache
 
 from tree_sitter import Parser, Point, Tree
 
 from completion.changed_span import changed_span
-from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
 from completion.grammar.skippable_parts import skippable_parts
 from completion.syntax.languages import LANGUAGES, tree_sitter_language
 
@@ -21,7 +19,7 @@ _KEPT_DOCUMENTS = 4  # of one language
 _SMALL_CHANGE_BYTES = 1000  # removed and inserted bytes between two texts that count as versions of one document
 
 
-class Document:
+class ParsedDocument:
     """A text with its tree, which makes parsing a changed text cheap.
 
     Attributes:
@@ -52,26 +50,20 @@ def _point(text: bytes, offset: int) -> Point:
     return Point(text.count(b"\n", 0, offset), offset - (text.rfind(b"\n", 0, offset) + 1))
 
 
-def _change(old: bytes, new: bytes) -> tuple[int, int, bytes]:
-    """Return start and end of the changed bytes in the old text, and their replacement."""
-    start, old_end, new_end = changed_span(old, new)
-    return start, old_end, new[start:new_end]
-
-
-class Documents:
+class ParsedDocuments:
     """A cache of one language's documents. Not thread-safe."""
 
     def __init__(self, language: str) -> None:
         row = LANGUAGES[language]
         self._parser = Parser(tree_sitter_language(row.package, row.entry))
-        self._documents: deque[Document] = deque(maxlen=_KEPT_DOCUMENTS)
+        self._documents: deque[ParsedDocument] = deque(maxlen=_KEPT_DOCUMENTS)
 
-    def document(self, text: bytes) -> Document:
+    def document(self, text: bytes) -> ParsedDocument:
         """Return the document of a text; the last few are cached, because successive requests often share one."""
         for known in self._documents:
             if known.text == text:
                 return known
-        found = Document(text, self._tree_of(text), self._parser)
+        found = ParsedDocument(text, self._tree_of(text), self._parser)
         self._documents.append(found)
         return found
 
@@ -82,18 +74,18 @@ class Documents:
         """
         last = self._documents[-1] if self._documents else None
         if last is not None and not last.tree.root_node.has_error:
-            start, end, middle = _change(last.text, text)
-            if end - start + len(middle) <= _SMALL_CHANGE_BYTES:
-                _, tree = last.parse_with(start, end, middle)
+            start, old_end, new_end = changed_span(last.text, text)
+            if old_end - start + new_end - start <= _SMALL_CHANGE_BYTES:
+                _, tree = last.parse_with(start, old_end, text[start:new_end])
                 if not tree.root_node.has_error:
                     return tree
         return self._parser.parse(text)
 
 
 @cache
-def load_documents(language: str) -> Documents:
+def load_documents(language: str) -> ParsedDocuments:
     """Return the documents of a language with a grammar, by its LSP identifier."""
-    return Documents(language)
+    return ParsedDocuments(language)
 
 
 def cache_document(language: str, text: bytes) -> None:
@@ -104,16 +96,3 @@ def cache_document(language: str, text: bytes) -> None:
 def skippable_prefix_parts(language: str, text: bytes, length: int) -> list[tuple[int, int]]:
     """Return the parts of a document's first `length` bytes that the acceptor can skip (see `skippable_parts`)."""
     return skippable_parts(load_documents(language).document(text).tree, text[:length])
-
-
-@lru_cache(maxsize=_KEPT_DOCUMENTS)
-def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
-    check = PythonJoinedCheck if LANGUAGES[language].indented else JoinedCheck
-    return check(load_documents(language).document(text), start, end)
-
-
-def ask(
-    question: Callable[..., bool], language: str, text: bytes, start: int, end: int, *arguments: bytes | int
-) -> bool:
-    """Return what a method of `JoinedCheck` returns for a document."""
-    return question(_check(language, text, start, end), *arguments)
