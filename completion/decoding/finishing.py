@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from completion.closing.closing_texts import announced_texts, closing_texts
 from completion.closing.endings import endings, still_to_close, with_open_line
-from completion.grammar.constraint import GrammarConstraint, Off
+from completion.grammar.constraint import RequestGrammar
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.syntax.brackets import scan
@@ -28,7 +28,7 @@ class Finisher:
 
     request: CompletionRequest
     context: Context
-    grammar: GrammarConstraint | Off
+    grammar: RequestGrammar
     forced: bytes
 
     def finish(self, raw: Suggestion, reason: StopReason, shown: str = "") -> Suggestion | Dropped:

@@ -12,7 +12,7 @@ from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import Step
 from completion.decoding.finishing import Finisher
 from completion.decoding.run_record import RunRecord
-from completion.grammar.constraint import GrammarConstraint, Off
+from completion.grammar.constraint import GrammarConstraint, RequestGrammar
 from completion.model.tokenizer import CodeTokenizer
 from completion.postprocess import Context, Dropped, DropReason, stable_prefix
 from completion.prompt.planner import Prompt
@@ -39,7 +39,7 @@ class Task(ABC):
     request: CompletionRequest
     context: Context
     prompt: Prompt
-    grammar: GrammarConstraint | Off
+    grammar: RequestGrammar
     record: RunRecord
 
     @abstractmethod

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from collections.abc import Sequence
+from dataclasses import replace
 from time import perf_counter
 
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, Grammars
 from completion.grammar.joined_document import MAX_JOINED_PARSES, Closers, JoinedDocument
 from completion.grammar.lr.advance import Snapshot
+from completion.grammar.no_acceptor import GrammarCounters, NoAcceptor, OffReason
 from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
 from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
 from completion.request import GrammarMode
@@ -20,86 +19,6 @@ from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _MAX_TRIED_TOKENS = 1000  # tokens tried after one snapshot; further tokens are rejected
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-class OffReason(StrEnum):
-    """The reason why a request runs without the acceptor."""
-
-    SWITCHED_OFF = "switched_off"
-    NO_GRAMMAR = "no_grammar"
-    GRAMMAR_UNSUPPORTED = "grammar_unsupported"
-    BROKEN_BEFORE_CURSOR = "broken_before_cursor"
-    TOO_LARGE = "too_large"
-    BOUND = "bound"
-    PARSE_LIMIT = "parse_limit"
-
-
-@dataclass(slots=True)
-class GrammarCounters:
-    """Counters of the grammar's work for a request.
-
-    Attributes:
-        checks: Number of tokens that were checked.
-        rejections: Number of tokens that the grammar rejected.
-        elapsed_ms: Time spent, including opening and cutting.
-    """
-
-    checks: int = 0
-    rejections: int = 0
-    elapsed_ms: float = 0.0
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Add the time of the block."""
-        started = perf_counter()
-        try:
-            yield
-        finally:
-            self.elapsed_ms += 1000 * (perf_counter() - started)
-
-
-@dataclass(slots=True)
-class Off:
-    """A request without an acceptor. The joined parse still cuts if tree-sitter understands what is around the cursor.
-
-    Attributes:
-        off_reason: Why there is no acceptor.
-        joined: The document for the joined parse; None without a grammar.
-        counters: Counters of the work so far.
-    """
-
-    off_reason: OffReason
-    joined: JoinedDocument | None = None
-    counters: GrammarCounters = field(default_factory=GrammarCounters)
-
-    def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
-        """Return the number of bytes of `middle` to keep: to the last line end that adds no errors to the document.
-
-        Args:
-            middle: The completion, including the healed run.
-            replaced: Number of bytes after the cursor that it replaces.
-        """
-        with self.counters.timed():
-            if self.joined is None or self.joined.blind():
-                return len(middle)
-            return self.joined.first_sound(line_ends(middle), middle, replaced)
-
-    def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
-        """Return whether one of `closers` after the completion mends the document; see `JoinedCheck.mends`."""
-        with self.counters.timed():
-            return self.joined is None or self.joined.mends_when_closed(middle, closers, replaced)
-
-    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has more errors with the completion than without it."""
-        with self.counters.timed():
-            return self.joined is not None and self.joined.adds_errors(middle, replaced)
-
-    def growing_cut(self, middle: bytes, known: int, closers: Closers = lambda: ((), 0)) -> int:
-        """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
-        with self.counters.timed():
-            if self.joined is None or self.joined.blind():
-                return len(middle)
-            return self.joined.growing_cut(middle, known, closers)
 
 
 class GrammarConstraint:
@@ -128,7 +47,7 @@ class GrammarConstraint:
         mode: GrammarMode,
         healed: str = "",
         parsing: Parsing = IN_PROCESS,
-    ) -> GrammarConstraint | Off:
+    ) -> RequestGrammar:
         """Open the constraint of a request.
 
         Args:
@@ -145,14 +64,14 @@ class GrammarConstraint:
         """
         started = perf_counter()
         if mode is GrammarMode.OFF:
-            return Off(OffReason.SWITCHED_OFF)
+            return NoAcceptor(OffReason.SWITCHED_OFF)
         true = true_language(language, prefix, suffix)
         try:
             grammar = grammars.load(true)
         except GrammarUnsupportedError:
-            return Off(OffReason.GRAMMAR_UNSUPPORTED)
+            return NoAcceptor(OffReason.GRAMMAR_UNSUPPORTED)
         if grammar is None:
-            return Off(OffReason.NO_GRAMMAR)
+            return NoAcceptor(OffReason.NO_GRAMMAR)
         before, after, run = (part.encode("utf-8", "replace") for part in (prefix, suffix, healed))
         before = before.removeprefix(_BYTE_ORDER_MARK)
         joined = JoinedDocument(parsing, true, before + run + after, len(before), len(before) + len(run))
@@ -161,7 +80,7 @@ class GrammarConstraint:
         return opened
 
     @classmethod
-    def _open(cls, grammar: Grammar, joined: JoinedDocument, suffix: bytes) -> GrammarConstraint | Off:
+    def _open(cls, grammar: Grammar, joined: JoinedDocument, suffix: bytes) -> RequestGrammar:
         text, start = joined.text, joined.start
         try:
             joined.parsing(cache_document, joined.language, text)
@@ -171,13 +90,13 @@ class GrammarConstraint:
                 joined.parsing.raise_if_cancelled,
             )
         except ParseLimitError:
-            return Off(OffReason.PARSE_LIMIT)
+            return NoAcceptor(OffReason.PARSE_LIMIT)
         except PrefixTooLargeError:
-            return Off(OffReason.TOO_LARGE, joined)
+            return NoAcceptor(OffReason.TOO_LARGE, joined)
         except GrammarBoundError:
-            return Off(OffReason.BOUND, joined)
+            return NoAcceptor(OffReason.BOUND, joined)
         if root is None:
-            return Off(OffReason.BROKEN_BEFORE_CURSOR, joined)
+            return NoAcceptor(OffReason.BROKEN_BEFORE_CURSOR, joined)
         return cls(grammar, replace(root, next_by_bytes={}), suffix, joined)
 
     def advance(self, snapshot: Snapshot, token_bytes: bytes, *, is_guess: bool = False) -> Snapshot | None:
@@ -298,3 +217,7 @@ class GrammarConstraint:
         except GrammarBoundError:
             return False
         return after is not None and suffix.passes(after)
+
+
+RequestGrammar = GrammarConstraint | NoAcceptor
+"""The grammar of a request, with an acceptor or without one. Both cut what adds errors to the document."""

@@ -2,8 +2,9 @@
 
 import pytest
 
-from completion.grammar.constraint import GrammarConstraint, Off, OffReason
+from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.lr.acceptor import Acceptor
+from completion.grammar.no_acceptor import NoAcceptor, OffReason
 from completion.prompt.healing import heal
 from completion.request import GrammarMode
 from tests.completion.grammar.acceptors import GRAMMARS
@@ -30,7 +31,7 @@ def opened(prefix, suffix="", language="python", healed=""):
 )
 def test_a_request_without_an_acceptor_gives_the_reason(language, prefix, mode, reason):
     off = GrammarConstraint.open(GRAMMARS, language, prefix, "", mode)
-    assert isinstance(off, Off)
+    assert isinstance(off, NoAcceptor)
     assert off.off_reason is reason
 
 

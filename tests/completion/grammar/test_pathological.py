@@ -6,7 +6,8 @@ import itertools
 import pytest
 
 from completion.errors import CancelledError, GrammarBoundError
-from completion.grammar.constraint import GrammarConstraint, Off, OffReason
+from completion.grammar.constraint import GrammarConstraint
+from completion.grammar.no_acceptor import NoAcceptor, OffReason
 from completion.request import GrammarMode
 from completion.syntax.parser_process import ParserProcess
 from completion.syntax.parsing import InProcess
@@ -68,7 +69,7 @@ def test_a_long_line_takes_linear_work(language, monkeypatch):
 
 def test_a_prefix_longer_than_the_maximum_is_refused():
     off = GrammarConstraint.open(GRAMMARS, "python", "x = [" + "1, " * (MEGABYTE // 3), "", GrammarMode.STRICT)
-    assert isinstance(off, Off)
+    assert isinstance(off, NoAcceptor)
     assert off.off_reason is OffReason.TOO_LARGE
 
 
@@ -76,7 +77,7 @@ def test_an_endless_lexeme_exceeds_a_bound():
     with pytest.raises(GrammarBoundError, match="lexeme"):
         read("python", b"'" + b"a" * MEGABYTE)
     off = GrammarConstraint.open(GRAMMARS, "python", "'''" + "a" * 90_000, "", GrammarMode.STRICT)
-    assert isinstance(off, Off)
+    assert isinstance(off, NoAcceptor)
     assert off.off_reason is OffReason.BOUND
 
 
@@ -147,7 +148,7 @@ def parser():
 @pytest.mark.parametrize(("language", "text"), [("java", "A<" * 30_000), ("python", "/*\n" * 5_000)])
 def test_a_document_that_exceeds_a_parse_limit_has_no_acceptor(language, text, parser):
     off = GrammarConstraint.open(GRAMMARS, language, text, "", GrammarMode.STRICT, "", parser)
-    assert isinstance(off, Off)
+    assert isinstance(off, NoAcceptor)
     assert off.off_reason is OffReason.PARSE_LIMIT
     assert off.longest_passing_cut(b"anything ((") == len(b"anything ((")
 
