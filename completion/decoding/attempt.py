@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -14,6 +14,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
 from completion.decoding.run_record import RunRecord
+from completion.decoding.suggestion_ends import suggestion_ends
 from completion.postprocess import Context
 from completion.postprocess.first_line import line_end
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
@@ -143,35 +144,9 @@ class Attempt:
         )
 
     def ends(self, text: str) -> tuple[tuple[int, float], ...]:
-        """Return `Suggestion.ends` for what the filters left of this attempt's text.
-
-        All of the likeliest tokens that start like the last one of a text count: a bracket and a line break are one
-        token or two. Source of the idea: "Should you marginalize over possible tokenizations?"; here only the last
-        token varies. A line that ends inside a token, as most do, has its end there, too.
-        """
-        whole = self.output.whole()
-        places = _places_of(text, whole)
-        if places is None:
-            return ()
-        found, before = list[tuple[int, float]](), 0.0
-        for index, (data, characters) in enumerate(self.output.parts(len(places) - 1)):
-            taken = self.log_probabilities[index]
-            for start in _starts_of(data):
-                beyond = len(data[len(start) :].decode("utf-8", "ignore"))
-                if end := places[max(0, characters - beyond)]:
-                    alike = self._log_probabilities_of_others(index, start)
-                    found.append((end, min(0.0, before + _log_sum(taken, *alike))))
-            before += taken
-        return tuple(found)
-
-    def _log_probabilities_of_others(self, index: int, start: bytes) -> list[float]:
-        """Return those of the likeliest tokens at a position that start like this, besides the one that was taken."""
-        if index >= len(self.top_tokens):
-            return []
-        top = self.top_tokens[index]
+        """Return `Suggestion.ends` for what the filters left of this attempt's text."""
         token_bytes = self.source.constraints.token_bytes
-        known = zip(top.tokens.tolist(), top.log_probabilities.tolist(), strict=True)
-        return [value for token, value in known if token != top.taken and token_bytes(token).startswith(start)]
+        return suggestion_ends(text, self.output, self.log_probabilities, self.top_tokens, token_bytes)
 
     def first_line(self) -> Suggestion | None:
         """Return the first line in line mode, once it is complete; lines that close its brackets may follow."""
@@ -264,37 +239,3 @@ class Attempt:
 def with_weight(whole: float, part: float, weight: float) -> float:
     """Return the log-probability of a set of texts if a part of it, one text, becomes `weight` times as likely."""
     return whole + math.log1p((weight - 1.0) * math.exp(min(0.0, part - whole)))
-
-
-def _places_of(text: str, whole: str) -> Sequence[int] | None:
-    """Return where each offset of `whole` is in `text`, up to the text's end; None if they differ by more than blanks.
-
-    The filters rewrite indentation. An offset within it is where the text before the indentation ends.
-    """
-    if whole.startswith(text):
-        return range(len(text) + 1)
-    code = [offset for offset, character in enumerate(text, 1) if not character.isspace()]
-    places, count = [0], 0
-    for character in whole:
-        if character.isspace():
-            places.append(places[-1])
-        elif count == len(code):
-            break
-        elif character != text[code[count] - 1]:
-            return None
-        else:
-            places.append(code[count])
-            count += 1
-    return places if count == len(code) else None
-
-
-def _starts_of(token: bytes) -> tuple[bytes, ...]:
-    """Return the part of a token before its first line break, if there is one, and the whole token."""
-    line, line_break, _ = token.partition(b"\n")
-    return (line, token) if line and line_break else (token,)
-
-
-def _log_sum(*values: float) -> float:
-    """Return the logarithm of the sum of probabilities whose logarithms are given."""
-    highest = max(values)
-    return highest + math.log(sum(math.exp(value - highest) for value in values))
