@@ -194,7 +194,16 @@ class Engine(Completer):
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         replaced = replaced_lines(planned.history if planned.deleted_here else "", context, self._parsing)
         return LocalTask(
-            self._tokenizer, planned, context, prompt, grammar, record, self.passes, session, self._drafters, replaced
+            tokenizer=self._tokenizer,
+            request=planned,
+            context=context,
+            prompt=prompt,
+            grammar=grammar,
+            record=record,
+            model=self.passes,
+            session=session,
+            drafters=self._drafters,
+            replaced=replaced,
         )
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt, KVSession]:

@@ -207,7 +207,16 @@ class RemoteEngine(Completer):
         planned = replace(planned, max_tokens=min(planned.max_tokens, self._capacity - len(prompt.tokens)))
         context = cursor_context(planned, self._parsing)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
-        return RemoteTask(self._tokenizer, planned, context, prompt, grammar, record, self._server, self._cache)
+        return RemoteTask(
+            tokenizer=self._tokenizer,
+            request=planned,
+            context=context,
+            prompt=prompt,
+            grammar=grammar,
+            record=record,
+            server=self._server,
+            cache=self._cache,
+        )
 
     def _plan(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt]:
         """Return the request with plain line feeds and snippets, and its prompt.

@@ -19,8 +19,8 @@ from lsp_server.messages import ACCEPTED_NEXT_EDIT_COMMAND, NextEditQuery
 from lsp_server.settings.table import NextEditMode
 from lsp_server.suggesting.request_policy import RequestPolicy
 
-MAX_REFUSED = 1_000
-"""Maximum number of refused and of accepted edits that are remembered, and of edits that a client may still name."""
+MAX_REMEMBERED = 1_000
+"""Maximum number of edits remembered as refused, as accepted, and as offered: those that a client may still name."""
 
 PAUSE_S = 0.03
 """Time to wait for a further key, in seconds: what it would outdate at once is not even begun."""
@@ -92,13 +92,13 @@ class NextEditor:
         hidden = (name for name in self._refused if name[0] == document.uri and self._hides(name, invoked=invoked))
         found = await self._find(
             NextEditRequest(
-                document.lines.without_ends(),
-                made,
-                document.language,
-                path,
-                document.uri,
-                document.diagnostics,
-                tuple(fingerprint for _, fingerprint in hidden),
+                lines=document.lines.without_ends(),
+                edits=made,
+                language=document.language,
+                path=path,
+                document=document.uri,
+                diagnostics=document.diagnostics,
+                refused=tuple(fingerprint for _, fingerprint in hidden),
             )
         )
         if document.version != version:
@@ -176,5 +176,5 @@ def _offer(document: Document, edit: NextEdit) -> OfferedEdit:
 
 def _remember(known: OrderedDict[Any, Any], key: object, value: object) -> None:
     known[key] = value
-    if len(known) > MAX_REFUSED:
+    if len(known) > MAX_REMEMBERED:
         known.popitem(last=False)
