@@ -15,19 +15,19 @@ class OutputText:
     character and a grapheme that the next token may extend (a letter and its accent, the parts of a joined emoji).
     """
 
-    __slots__ = ("_bytes", "_forced_bytes", "_pieces", "_token_ends")
+    __slots__ = ("_bytes", "_drafters", "_forced_bytes", "_token_ends")
 
     def __init__(self, forced_bytes: int) -> None:
         self._forced_bytes = forced_bytes
         self._bytes = bytearray()
         self._token_ends: list[int] = []
-        self._pieces: list[str] = []
+        self._drafters: list[str] = []
 
     def extend(self, token: bytes, drafter: str) -> None:
         """Add the bytes of a token and the name of the drafter that guessed it."""
         self._bytes += token
         self._token_ends.append(len(self._bytes))
-        self._pieces.append(drafter)
+        self._drafters.append(drafter)
 
     @property
     def tokens(self) -> int:
@@ -51,7 +51,7 @@ class OutputText:
 
         With it comes the number of complete characters after the cursor up to its end.
         """
-        limit, start = self._forced_bytes + len(self.whole()[:length].encode()), 0
+        limit, start = self._end_byte(length), 0
         for end in self._token_ends:
             if start >= limit:
                 return
@@ -80,7 +80,7 @@ class OutputText:
         """
         start, decoder = self._forced_bytes, getincrementaldecoder("utf-8")("ignore")
         joined: list[tuple[str, str]] = []
-        for end, drafter in zip(self._token_ends, self._pieces, strict=True):
+        for end, drafter in zip(self._token_ends, self._drafters, strict=True):
             part = decoder.decode(bytes(self._bytes[start:end]))[:length]
             start, length = max(start, end), length - len(part)
             if part and joined and joined[-1][0] == drafter:
@@ -91,7 +91,7 @@ class OutputText:
 
     def tokens_within(self, length: int) -> int:
         """Return the number of tokens of the first `length` characters; the last may extend past them."""
-        limit = self._forced_bytes + len(self.whole()[:length].encode())
+        limit = self._end_byte(length)
         return sum(1 for start in (0, *self._token_ends[:-1]) if start < limit) if self._token_ends else 0
 
     def end_token(self, length: int) -> int:
@@ -100,8 +100,11 @@ class OutputText:
         It is the last token of these characters if that goes on after them, else the next one.
         """
         count = self.tokens_within(length)
-        limit = self._forced_bytes + len(self.whole()[:length].encode())
-        return count - 1 if count and self._token_ends[count - 1] > limit else count
+        return count - 1 if count and self._token_ends[count - 1] > self._end_byte(length) else count
+
+    def _end_byte(self, length: int) -> int:
+        """Return the offset in the bytes, the forced ones included, after `length` characters."""
+        return self._forced_bytes + len(self.whole()[:length].encode())
 
     def _after_cursor(self) -> bytes:
         return bytes(self._bytes[self._forced_bytes :])
