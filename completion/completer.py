@@ -165,7 +165,10 @@ class Completer(ABC):
         return ""
 
     def _with_snippets(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
-        """Return the request with snippets of other files of its workspace, unless it has some or is a conversation."""
+        """Return the request with snippets of other files of its workspace, unless it has some or is a conversation.
+
+        Its workspace is used in either case, so that it is not the one that is closed to free memory.
+        """
         if request.messages:
             return request
         snippets = self._workspaces.snippets(request, budget_tokens)

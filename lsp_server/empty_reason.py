@@ -38,7 +38,7 @@ class EmptyReason(StrEnum):
     ENGINE_ERROR = "engine_error"
     MODEL_SILENT = "model_silent"
     FILTERED = "filtered"
-    HIDDEN = "held_back"
+    HIDDEN = "held_back"  # as stores of earlier versions have it
 
     @property
     def sentence(self) -> str:

@@ -41,6 +41,8 @@ class WorkspaceFeed:
     Of loose files, only open documents are sent. All text that is sent comes from `_text_of`, which checks the policy.
 
     Args:
+        folders: The workspace folders.
+        documents: The open documents.
         send: Sends a message to the engine.
         settings: Returns the current settings.
         pause_s: Time from a change until it is sent, in seconds.

@@ -111,7 +111,7 @@ def load(user: Path, folders: Sequence[Path], editor: Sequence[Source]) -> tuple
 
 
 def remote_address(settings: Settings) -> RemoteAddress:
-    """Return the address of the model server; its `url` is "" if the model runs on this computer."""
+    """Return the address of the engine or model server elsewhere; its `url` is "" if all runs on this computer."""
     names = [one.name for one in dataclasses.fields(RemoteAddress)]
     return RemoteAddress(**{name: getattr(settings, f"engine_{name}") for name in names})
 
