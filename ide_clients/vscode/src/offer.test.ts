@@ -54,6 +54,11 @@ for (const { case: name, then, text, replaced, grows, now, left } of CASES) {
   });
 }
 
+test("a closer that is on another line now was not typed over", () => {
+  const offer = offerAt("f(|)", "\n  g(x)\n)", 1);
+  assert.deepEqual(remaindersOf(offer, source("f(\n  g(x)\n)"), positionOf("f(\n  g(x)|")), []);
+});
+
 test("a change keeps the suggestion if it fits one of the likely cursors", () => {
   const after = (now: string, then: string, text: string, change: string, replaced = 0) => {
     const start = positionOf(then);

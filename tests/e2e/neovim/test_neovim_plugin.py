@@ -44,6 +44,11 @@ def test_what_is_left_of_a_suggestion_after_typing(open_neovim):
     assert left == {case["case"]: case["left"] for case in NARROWING_CASES}
 
 
+def test_a_closer_that_is_on_another_line_now_was_not_typed_over(open_neovim):
+    left = left_of(open_neovim(), then="f(|)", text="\n  g(x)\n)", replaced=1, now="f(\n  g(x)|\n)")
+    assert left is None
+
+
 def test_windows_line_ends_become_line_feeds(open_neovim):
     left = left_of(open_neovim(), then="x = |", text="if a:\r\n  b\r\n", now="x = |")
     assert left == ["if a:\n  b\n", 0]
