@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 from completion.request import Statistics
+from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
 from lsp_server.telemetry.report_data import read_report
 from lsp_server.telemetry.report_figures import Report, Selection
-from lsp_server.telemetry.schema import open_store
-from lsp_server.telemetry.store import SuggestionRecord, Telemetry
+from lsp_server.telemetry.store import open_store
 
 ROWS = 100_000
 """Number of recorded suggestions."""

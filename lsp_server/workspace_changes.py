@@ -15,7 +15,7 @@ from lsp_server.settings.config import PROJECT_FILE, user_file
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.telemetry.recorder import SuggestionRecorder
-from lsp_server.telemetry.schema import usable_store_path
+from lsp_server.telemetry.store import usable_store_path
 from lsp_server.workspace_reader import real_path
 
 

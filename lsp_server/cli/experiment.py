@@ -80,7 +80,7 @@ def _stop(_options: argparse.Namespace) -> int:
 
 def _recorded(name: str) -> dict[str, int]:
     """Return the number of recorded suggestions of each side of an experiment."""
-    from lsp_server.telemetry.schema import read_store, store_path
+    from lsp_server.telemetry.store import read_store, store_path
 
     if not store_path().exists():
         return {}

@@ -18,8 +18,7 @@ def execute(_options: argparse.Namespace) -> int:
     """Run the command."""
     from completion.paths import state_dir, writing_to
     from lsp_server.engine.consent import CONSENT_FILE
-    from lsp_server.telemetry.schema import store_path
-    from lsp_server.telemetry.store import clear
+    from lsp_server.telemetry.store import clear, store_path
 
     _end_engines()
     with writing_to(state_dir(), "DRAFTLINE_STATE_DIR"):
@@ -40,8 +39,8 @@ def _end_engines() -> None:
     """End every engine of this user. A running engine would write what it has learned when it exits."""
     from completion.host.process.address import check_private
     from completion.paths import runtime_dir
+    from lsp_server.engine.host_processes import STOP_S, end, processes_with
     from lsp_server.engine.launcher import EngineOptions
-    from lsp_server.engine.process import STOP_S, end, processes_with
 
     folder = runtime_dir()
     check_private(folder)

@@ -154,8 +154,8 @@ def _print_addresses(tcp: TcpAddress | None, token_file: Path, address: HostAddr
 
 def _stop(options: argparse.Namespace) -> int:
     from lsp_server.cli.engine_arguments import options_of
+    from lsp_server.engine.host_processes import STOP_S
     from lsp_server.engine.launcher import HostLauncher
-    from lsp_server.engine.process import STOP_S
 
     launcher = HostLauncher(options_of(options))
     processes = launcher.processes()

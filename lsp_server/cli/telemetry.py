@@ -20,8 +20,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command."""
-    from lsp_server.telemetry.schema import store_path
-    from lsp_server.telemetry.store import clear
+    from lsp_server.telemetry.store import clear, store_path
 
     if options.action == "path":
         print(store_path())
@@ -36,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
 
 def _export() -> None:
     """Print each row of the store as a JSON object on a line of its own. Only the table with the salt is left out."""
-    from lsp_server.telemetry.schema import read_store, store_path
+    from lsp_server.telemetry.store import read_store, store_path
 
     if not store_path().exists():
         return

@@ -116,12 +116,12 @@ class HostLauncher:
 
     def is_stuck(self) -> bool:
         """Return whether a process keeps the lock, and so must listen or end soon, or the started one is stopped."""
-        from lsp_server.engine.process import is_stopped  # noqa: PLC0415
+        from lsp_server.engine.host_processes import is_stopped  # noqa: PLC0415
 
         return bool(self._holders()) or any(is_stopped(process) for process in self._started())
 
     def _holders(self) -> list[psutil.Process]:
-        from lsp_server.engine.process import processes_with  # noqa: PLC0415
+        from lsp_server.engine.host_processes import processes_with  # noqa: PLC0415
 
         return processes_with(self.address().lock_path, self._options.program)
 
@@ -134,7 +134,7 @@ class HostLauncher:
 
     def end(self, processes: Sequence[psutil.Process], grace_s: float) -> None:
         """End processes with SIGTERM, then with SIGKILL after `grace_s` seconds."""
-        from lsp_server.engine.process import end  # noqa: PLC0415
+        from lsp_server.engine.host_processes import end  # noqa: PLC0415
 
         end(processes, grace_s)
 

@@ -16,8 +16,8 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.query import Answer, Query
+from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
 from lsp_server.telemetry.persistence import PersistenceTracker, Remains
-from lsp_server.telemetry.store import SuggestionRecord, Telemetry
 
 _MAX_WRITTEN_CHARACTERS = 2000
 """Maximum length of an insertion that counts as writing. A longer one is a reload, a paste or a formatter's edit."""

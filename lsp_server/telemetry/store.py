@@ -1,224 +1,153 @@
-"""Telemetry: queues events on suggestions and writes them to the local store on its own thread, without any text."""
+"""The telemetry store: its tables, migrations, opening and deleting. No column has source text or a name of a file."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
-import operator
-import queue
-import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+import os
+import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 from completion.errors import StorageError
-from completion.request import Statistics
-from lsp_server.telemetry.schema import files_of
-from lsp_server.telemetry.writer import Outcome, StoreWriter, Write
+from completion.paths import state_dir
 
 _log = logging.getLogger(__name__)
 
-SIZE_LIMIT_BYTES = 64_000_000
-"""Size of the store above which its oldest rows are deleted."""
-_BATCH_ROWS = 10_000
-"""Maximum number of events in a transaction."""
-_BATCH_WAIT_S = 0.2
-"""Seconds for which the writer collects events for a transaction."""
-_CLOSE_TIMEOUT_S = 30.0
-"""Maximum seconds for the thread to write what is queued, which a locked store delays."""
-_RETRY_S = 1.0
-"""Seconds between attempts to write to a locked store."""
-_MAX_PENDING = 20_000
-"""Maximum number of events that wait for a locked store; older ones are dropped."""
-_SECONDS_PER_HOUR = 3600
-
-ACCEPTED = "accepted"
-PARTLY_ACCEPTED = "partly"
-
-
-@dataclass(frozen=True, slots=True)
-class SuggestionRecord:
-    """One row of the table `suggestions`. The schema describes the columns; times are in milliseconds.
-
-    Attributes:
-        document: URI of the document; the store gets a salted hash of it.
-        statistics: The engine's statistics of the request.
+# One script per version: a store of version n runs the scripts from n on. Released scripts are never edited.
+# There is no index by time, because scanning a store of bounded size is faster than following an index.
+MIGRATIONS = (
     """
-
-    id: str
-    at: float
-    language: str = ""
-    document: str = ""
-    model: str = ""
-    variant: str = ""
-    experiment: str = ""
-    arm: str = ""
-    invoked: bool = False
-    reason: str = ""
-    detail: str = ""
-    stop_reason: str = ""
-    suggestions: int = 0
-    characters: int = 0
-    lines: int = 0
-    wait_ms: float = 0.0
-    first_text_ms: float = 0.0
-    answer_ms: float = 0.0
-    statistics: Statistics = field(default_factory=Statistics)
-
-
-# Fields of Statistics that have a column of their own.
-_ENGINE_COLUMNS = (
-    "queue_ms", "prompt_ms", "drafting_ms", "grammar_ms", "decode_ms",
-    "prompt_tokens", "kept_tokens", "shifted_tokens", "computed_tokens", "generated_tokens", "steps",
-    "drafted_tokens", "accepted_tokens", "grammar_checks", "grammar_rejections", "grammar_off_reason",
-)  # fmt: skip
-_OWN_COLUMNS = tuple(
-    column.name for column in fields(SuggestionRecord) if column.name not in ("statistics", "document")
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    INSERT INTO facts VALUES ('salt', lower(hex(randomblob(16))));
+    CREATE TABLE suggestions (
+        id TEXT NOT NULL UNIQUE,          -- the completion's id, random
+        at REAL NOT NULL,                 -- when it was asked for, seconds since 1970
+        language TEXT NOT NULL,
+        document TEXT NOT NULL,           -- salted hash of the path
+        model TEXT NOT NULL,
+        variant TEXT NOT NULL,            -- settings that change what is suggested, for comparing
+        invoked INTEGER NOT NULL,
+        reason TEXT NOT NULL,             -- why nothing was answered, '' if something was
+        detail TEXT NOT NULL,             -- which filter, which error
+        stop_reason TEXT NOT NULL,
+        suggestions INTEGER NOT NULL,     -- how many were offered
+        characters INTEGER NOT NULL,      -- of the first
+        lines INTEGER NOT NULL,
+        wait_ms REAL NOT NULL,            -- debounce
+        first_text_ms REAL NOT NULL,      -- from the request to the first text
+        answer_ms REAL NOT NULL,          -- from the request to the answer
+        queue_ms REAL NOT NULL,           -- the engine's own stages
+        prompt_ms REAL NOT NULL,
+        drafting_ms REAL NOT NULL,
+        grammar_ms REAL NOT NULL,
+        decode_ms REAL NOT NULL,
+        prompt_tokens INTEGER NOT NULL,
+        kept_tokens INTEGER NOT NULL,
+        shifted_tokens INTEGER NOT NULL,
+        computed_tokens INTEGER NOT NULL,
+        generated_tokens INTEGER NOT NULL,
+        steps INTEGER NOT NULL,
+        drafted_tokens INTEGER NOT NULL,
+        accepted_tokens INTEGER NOT NULL,
+        accepted_by_drafter TEXT NOT NULL, -- JSON: drafter to tokens
+        grammar_checks INTEGER NOT NULL,
+        grammar_rejections INTEGER NOT NULL,
+        grammar_off_reason TEXT NOT NULL,
+        shown INTEGER NOT NULL DEFAULT 0,
+        outcome TEXT NOT NULL DEFAULT '', -- accepted, partly, dismissed, typedOver, cursorMoved
+        accepted_characters INTEGER NOT NULL DEFAULT 0,
+        decided_at REAL
+    );
+    CREATE TABLE persistence (
+        suggestion TEXT NOT NULL,
+        after_s INTEGER NOT NULL,
+        share REAL NOT NULL,              -- similarity of what stands there to what was accepted, 0 to 1
+        characters INTEGER NOT NULL,      -- accepted characters that still stand there
+        PRIMARY KEY (suggestion, after_s)
+    ) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE refusals (               -- requests that never reached the engine
+        hour INTEGER NOT NULL,            -- hours since 1970
+        language TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        requests INTEGER NOT NULL,
+        PRIMARY KEY (hour, language, reason)
+    ) WITHOUT ROWID;
+    CREATE TABLE written (                -- characters that were inserted into documents
+        hour INTEGER NOT NULL,
+        language TEXT NOT NULL,
+        characters INTEGER NOT NULL,
+        PRIMARY KEY (hour, language)
+    ) WITHOUT ROWID;
+    """,
+    """
+    ALTER TABLE suggestions ADD COLUMN experiment TEXT NOT NULL DEFAULT ''; -- name of the experiment that ran
+    ALTER TABLE suggestions ADD COLUMN arm TEXT NOT NULL DEFAULT '';        -- the setting and its value, 'mode=line'
+    """,
 )
-_COLUMNS = (*_OWN_COLUMNS, *_ENGINE_COLUMNS, "accepted_by_drafter", "document")
-_VALUES = operator.attrgetter(*_OWN_COLUMNS, *(f"statistics.{name}" for name in _ENGINE_COLUMNS))
-_KEPT_ON_CONFLICT = frozenset({"id", "at", "wait_ms", "invoked", "experiment", "arm"})
-_SAVE = (
-    f"INSERT INTO suggestions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - names of our own fields
-    "ON CONFLICT (id) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _KEPT_ON_CONFLICT)
-)
-_SHOWN = "UPDATE suggestions SET shown = 1 WHERE id = ?"
-_ACCEPTED = (
-    "UPDATE suggestions SET outcome = ?, decided_at = ?, shown = 1, "
-    "accepted_characters = max(accepted_characters, ?) WHERE id = ? AND outcome != 'accepted'"
-)
-_REJECTED = "UPDATE suggestions SET outcome = ?, decided_at = ? WHERE id = ? AND outcome = ''"
-_PERSISTED = "INSERT OR REPLACE INTO persistence VALUES (?, ?, ?, ?)"
-_REFUSED = (
-    "INSERT INTO refusals VALUES (?, ?, ?, 1) "
-    "ON CONFLICT (hour, language, reason) DO UPDATE SET requests = requests + 1"
-)
-_WRITTEN = (
-    "INSERT INTO written VALUES (?, ?, ?) "
-    "ON CONFLICT (hour, language) DO UPDATE SET characters = characters + excluded.characters"
-)
+
+BUSY_TIMEOUT_S = 10.0
+_PRIVATE = 0o600
 
 
-class Telemetry:
-    """A recorder of events. Recording one only puts it into a queue; a thread writes them to the store."""
+def store_path() -> Path:
+    """Return the path of the store."""
+    return state_dir() / "telemetry.sqlite3"
 
-    def __init__(
-        self,
-        path: Path,
-        clock: Callable[[], float] = time.time,
-        size_limit_bytes: int = SIZE_LIMIT_BYTES,
-        on_committed: Callable[[int], None] = lambda _rows: None,
-    ) -> None:
-        """Start the writer's thread, which opens the store with the first event. This never waits for another process.
 
-        Args:
-            path: The store; it is created if it does not exist.
-            clock: Clock in seconds since 1970.
-            size_limit_bytes: Size of the store above which its oldest rows are deleted.
-            on_committed: Called on the writer's thread with the number of events committed so far.
-        """
-        self._path = path
-        self._clock = clock
-        self._size_limit_bytes = size_limit_bytes
-        self._on_committed = on_committed
-        self._queue: queue.SimpleQueue[Write | threading.Event | None] = queue.SimpleQueue()
-        self._write_now = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
-        self._thread.start()
+def usable_store_path() -> Path | None:
+    """Return the path of the store, None if its folder cannot be made: then nothing is recorded."""
+    try:
+        return store_path()
+    except StorageError as error:
+        _log.warning("Nothing is recorded. %s", error)
+        return None
 
-    def save(self, record: SuggestionRecord) -> None:
-        """Record the answer of a request. A later answer of the same completion replaces it."""
-        values = (*_VALUES(record), json.dumps(record.statistics.accepted_by_drafter))
-        self._queue.put(Write(_SAVE, values, record.document))
 
-    def shown(self, id_: str) -> None:
-        """Record that a suggestion was on the screen long enough to be read."""
-        self._queue.put(Write(_SHOWN, (id_,)))
+def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
+    """Open the store, and create or migrate it if necessary. Several processes may open it at once.
 
-    def accepted(self, id_: str, characters: int, *, whole: bool) -> None:
-        """Record that a suggestion, or its beginning, was accepted, and so shown."""
-        outcome = ACCEPTED if whole else PARTLY_ACCEPTED
-        self._queue.put(Write(_ACCEPTED, (outcome, self._clock(), characters, id_)))
+    Args:
+        path: The store.
+        timeout_s: Maximum seconds that a statement waits for another process.
 
-    def rejected(self, id_: str, how: str) -> None:
-        """Record that a suggestion left the screen without acceptance. A partial acceptance stays the outcome."""
-        self._queue.put(Write(_REJECTED, (how, self._clock(), id_)))
+    Raises:
+        StorageError: The store cannot be opened, or a newer version of draftline has created it.
+    """
+    try:
+        _make_private(path)
+        connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(connection.close)
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect only before the first table exists
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            _migrate(connection, path)
+            on_failure.pop_all()
+    except (OSError, sqlite3.Error) as error:
+        raise _unusable(path, error) from error
+    return connection
 
-    def persisted(self, id_: str, after_s: int, share: float, characters: int) -> None:
-        """Record how much of an accepted text remains at a checkpoint."""
-        self._queue.put(Write(_PERSISTED, (id_, after_s, share, characters)))
 
-    def refused(self, language: str, reason: str) -> None:
-        """Count a request that was refused without asking the engine."""
-        self._queue.put(Write(_REFUSED, (self._hour(), language, reason)))
+@contextlib.contextmanager
+def read_store(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the store for a command, and close it.
 
-    def written(self, language: str, characters: int) -> None:
-        """Count characters that were inserted into a document, by typing or by accepting."""
-        self._queue.put(Write(_WRITTEN, (self._hour(), language, characters)))
-
-    def flush(self, timeout_s: float = 10.0) -> bool:
-        """Wait until all events so far are written or have failed. Return whether that was in time."""
-        done = threading.Event()
-        self._queue.put(done)
-        self._write_now.set()
-        return done.wait(timeout_s)
-
-    def close(self) -> None:
-        """Write the remaining events and end the thread."""
-        self._queue.put(None)
-        self._write_now.set()
-        self._thread.join(timeout=_CLOSE_TIMEOUT_S)
-
-    def _hour(self) -> int:
-        return int(self._clock() // _SECONDS_PER_HOUR)
-
-    def _run(self) -> None:
-        """Write batches until `close`. Events that a locked store does not accept are written with the next batch."""
-        writer = StoreWriter(self._path, self._size_limit_bytes)
-        pending: list[Write] = []
-        waiting: list[threading.Event] = []
-        committed, ended = 0, False
-        while not (ended and self._queue.empty()):
-            batch, events, ends = self._next_batch(_RETRY_S if pending else None)
-            pending, ended = [*pending, *batch][-_MAX_PENDING:], ended or ends
-            waiting += events
-            outcome = writer.write(pending) if pending else Outcome.WRITTEN
-            if outcome is Outcome.LOCKED:
-                continue
-            if pending and outcome is Outcome.WRITTEN:
-                committed += len(pending)
-                self._on_committed(committed)
-            for event in waiting:
-                event.set()
-            pending, waiting = [], []
-        if pending:
-            _log.warning("%d telemetry events are lost: another process locks %s.", len(pending), self._path)
-        writer.close()
-
-    def _next_batch(self, timeout_s: float | None = None) -> tuple[list[Write], list[threading.Event], bool]:
-        """Wait for an event, then collect more for a short time, so that fast typing needs few transactions.
-
-        A full batch does not wait, nor does one whose events were queued before `flush` or `close`.
-
-        Returns:
-            The events to write, the events to set afterwards, and whether to end.
-        """
+    Raises:
+        StorageError: The store cannot be opened, or the block cannot read it.
+    """
+    with contextlib.closing(open_store(path)) as store:
         try:
-            items = [self._queue.get(timeout=timeout_s)]
-        except queue.Empty:
-            return [], [], False
-        if self._queue.qsize() < _BATCH_ROWS:
-            self._write_now.wait(_BATCH_WAIT_S)
-        self._write_now.clear()  # before the queue is emptied: a later `flush` may miss this batch
-        with contextlib.suppress(queue.Empty):
-            while len(items) < _BATCH_ROWS:
-                items.append(self._queue.get_nowait())
-            self._write_now.set()  # for the items that remain in the queue
-        batch = [item for item in items if isinstance(item, Write)]
-        return batch, [item for item in items if isinstance(item, threading.Event)], None in items
+            yield store
+        except sqlite3.Error as error:
+            raise _unusable(path, error) from error
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the store and the files that SQLite keeps beside it while it is open."""
+    return [Path(f"{path}{suffix}") for suffix in ("", "-wal", "-shm")]
 
 
 def clear(path: Path) -> None:
@@ -234,3 +163,60 @@ def clear(path: Path) -> None:
         raise StorageError(
             f"The telemetry store {path} cannot be deleted ({error.strerror}). Check the permissions of its folder."
         ) from error
+
+
+def _make_private(path: Path) -> None:
+    """Let only the user read the store and its files. SQLite creates the others with the store's own mode."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE))
+    for file in files_of(path):
+        with contextlib.suppress(FileNotFoundError):
+            file.chmod(_PRIVATE)
+
+
+def is_locked(error: BaseException) -> bool:
+    """Return whether an error occurred because another process has locked the store; a later attempt may succeed."""
+    return _code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _code_of(error: BaseException) -> int:
+    """Return SQLite's code of an error, without what extends it."""
+    cause = error.__cause__ if isinstance(error, StorageError) else error
+    return int(getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_OK)) & 0xFF
+
+
+def _unusable(path: Path, error: Exception) -> StorageError:
+    if is_locked(error):
+        advice = "Another program has it open: close that program, or try again."
+    elif _code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        advice = "To delete it, run: draftline telemetry clear"
+    else:
+        advice = "Check the permissions of its folder, and the free space there."
+    return StorageError(f"The telemetry store {path} cannot be used ({error}). {advice}")
+
+
+def _migrate(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("BEGIN IMMEDIATE")  # one process migrates; others wait and then find the new version
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > len(MIGRATIONS):
+        connection.execute("ROLLBACK")
+        raise StorageError(
+            f"The telemetry store {path} has version {version}, which a newer draftline has created. Update draftline."
+        )
+    for script in MIGRATIONS[version:]:
+        for statement in _statements(script):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    connection.execute("COMMIT")
+
+
+def _statements(script: str) -> list[str]:
+    """Return the statements of a script. `executescript` would commit the transaction that they belong to."""
+    statements: list[str] = []
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            statements.append(statement)
+            statement = ""
+    return statements

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from completion.errors import StorageError
-from lsp_server.telemetry.schema import is_locked, open_store
+from lsp_server.telemetry.store import is_locked, open_store
 
 _log = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ import httpx
 import psutil
 import pytest
 
-from lsp_server.telemetry.schema import open_store
+from lsp_server.telemetry.store import open_store
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 

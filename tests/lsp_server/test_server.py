@@ -8,7 +8,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 
 from completion.host.process.clients import document_of
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
-from lsp_server.telemetry.schema import open_store, store_path
+from lsp_server.telemetry.store import open_store, store_path
 from tests.lsp_server.real_client import RealClient, steps
 
 URI = "file:///nowhere/a.py"

@@ -7,7 +7,7 @@ import pytest
 from lsprotocol import types
 
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.telemetry.schema import open_store, store_path
+from lsp_server.telemetry.store import open_store, store_path
 from tests.lsp_server.real_client import steps
 
 URI = "file:///nowhere/a.py"

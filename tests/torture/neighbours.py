@@ -14,8 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from completion.request import Statistics
-from lsp_server.telemetry.schema import open_store
-from lsp_server.telemetry.store import SuggestionRecord, Telemetry
+from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
+from lsp_server.telemetry.store import open_store
 from tests.torture.editing import Typist
 from tests.torture.tally import Round
 from tests.torture.world import FAREWELL_S, World, kill, wait_gone

@@ -16,8 +16,8 @@ SERVER_POINTS = (
     "lsp_server.engine.http:EngineConnection.complete",
     "lsp_server.engine.launcher:HostLauncher._start",
     "lsp_server.telemetry.writer:StoreWriter.write",
-    "lsp_server.telemetry.store:Telemetry.close",
-    "lsp_server.telemetry.schema:_migrate",
+    "lsp_server.telemetry.event_queue:Telemetry.close",
+    "lsp_server.telemetry.store:_migrate",
     "lsp_server.documents.workspace_feed:WorkspaceFeed._next_batch",
 )
 HOST_POINTS = (

@@ -45,7 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command."""
-    from lsp_server.telemetry.schema import read_store, store_path
+    from lsp_server.telemetry.store import read_store, store_path
 
     if options.compare and options.experiment is not None:
         raise ConfigurationError("--compare has no effect with --experiment, which compares its two values. Give one.")

@@ -8,9 +8,9 @@ import pytest
 
 from completion.request import Statistics
 from lsp_server.cli.main import main
+from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
 from lsp_server.telemetry.report_figures import day_of
-from lsp_server.telemetry.schema import open_store, store_path
-from lsp_server.telemetry.store import SuggestionRecord, Telemetry
+from lsp_server.telemetry.store import open_store, store_path
 
 
 @pytest.fixture(autouse=True)

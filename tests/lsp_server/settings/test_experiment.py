@@ -12,8 +12,8 @@ from completion.request import Mode
 from lsp_server.cli.main import main
 from lsp_server.settings.experiment import NO_ARM, Arm, CurrentExperiment, Experiment, experiment_path
 from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
-from lsp_server.telemetry.schema import open_store, store_path
-from lsp_server.telemetry.store import SuggestionRecord, Telemetry
+from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
+from lsp_server.telemetry.store import open_store, store_path
 
 NOW = 1_700_000_000.0
 HOUR_S = 3600

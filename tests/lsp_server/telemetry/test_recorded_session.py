@@ -7,7 +7,7 @@ from lsp_server.suggesting.generation import PAUSE_S
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
 from lsp_server.telemetry.recorder import SuggestionRecorder, variant_of
-from lsp_server.telemetry.schema import open_store
+from lsp_server.telemetry.store import open_store
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle
 
 WALL = 1_700_000_000.0

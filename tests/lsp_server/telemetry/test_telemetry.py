@@ -10,8 +10,8 @@ import pytest
 
 from completion.errors import StorageError
 from completion.request import Statistics
-from lsp_server.telemetry.schema import MIGRATIONS, open_store
-from lsp_server.telemetry.store import SuggestionRecord, Telemetry, clear
+from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
+from lsp_server.telemetry.store import MIGRATIONS, clear, open_store
 from lsp_server.telemetry.writer import Outcome, StoreWriter, Write, shrink
 
 NOW = 1_700_000_000.0

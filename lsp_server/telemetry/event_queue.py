@@ -1,0 +1,219 @@
+"""Telemetry: queues events on suggestions and writes them to the local store on its own thread, without any text."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import operator
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from completion.request import Statistics
+from lsp_server.telemetry.writer import Outcome, StoreWriter, Write
+
+_log = logging.getLogger(__name__)
+
+SIZE_LIMIT_BYTES = 64_000_000
+"""Size of the store above which its oldest rows are deleted."""
+_BATCH_ROWS = 10_000
+"""Maximum number of events in a transaction."""
+_BATCH_WAIT_S = 0.2
+"""Seconds for which the writer collects events for a transaction."""
+_CLOSE_TIMEOUT_S = 30.0
+"""Maximum seconds for the thread to write what is queued, which a locked store delays."""
+_RETRY_S = 1.0
+"""Seconds between attempts to write to a locked store."""
+_MAX_PENDING = 20_000
+"""Maximum number of events that wait for a locked store; older ones are dropped."""
+_SECONDS_PER_HOUR = 3600
+
+ACCEPTED = "accepted"
+PARTLY_ACCEPTED = "partly"
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestionRecord:
+    """One row of the table `suggestions`. `store.MIGRATIONS` describes the columns; times are in milliseconds.
+
+    Attributes:
+        document: URI of the document; the store gets a salted hash of it.
+        statistics: The engine's statistics of the request.
+    """
+
+    id: str
+    at: float
+    language: str = ""
+    document: str = ""
+    model: str = ""
+    variant: str = ""
+    experiment: str = ""
+    arm: str = ""
+    invoked: bool = False
+    reason: str = ""
+    detail: str = ""
+    stop_reason: str = ""
+    suggestions: int = 0
+    characters: int = 0
+    lines: int = 0
+    wait_ms: float = 0.0
+    first_text_ms: float = 0.0
+    answer_ms: float = 0.0
+    statistics: Statistics = field(default_factory=Statistics)
+
+
+# Fields of Statistics that have a column of their own.
+_ENGINE_COLUMNS = (
+    "queue_ms", "prompt_ms", "drafting_ms", "grammar_ms", "decode_ms",
+    "prompt_tokens", "kept_tokens", "shifted_tokens", "computed_tokens", "generated_tokens", "steps",
+    "drafted_tokens", "accepted_tokens", "grammar_checks", "grammar_rejections", "grammar_off_reason",
+)  # fmt: skip
+_OWN_COLUMNS = tuple(
+    column.name for column in fields(SuggestionRecord) if column.name not in ("statistics", "document")
+)
+_COLUMNS = (*_OWN_COLUMNS, *_ENGINE_COLUMNS, "accepted_by_drafter", "document")
+_VALUES = operator.attrgetter(*_OWN_COLUMNS, *(f"statistics.{name}" for name in _ENGINE_COLUMNS))
+_KEPT_ON_CONFLICT = frozenset({"id", "at", "wait_ms", "invoked", "experiment", "arm"})
+_SAVE = (
+    f"INSERT INTO suggestions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - names of our own fields
+    "ON CONFLICT (id) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _KEPT_ON_CONFLICT)
+)
+_SHOWN = "UPDATE suggestions SET shown = 1 WHERE id = ?"
+_ACCEPTED = (
+    "UPDATE suggestions SET outcome = ?, decided_at = ?, shown = 1, "
+    "accepted_characters = max(accepted_characters, ?) WHERE id = ? AND outcome != 'accepted'"
+)
+_REJECTED = "UPDATE suggestions SET outcome = ?, decided_at = ? WHERE id = ? AND outcome = ''"
+_PERSISTED = "INSERT OR REPLACE INTO persistence VALUES (?, ?, ?, ?)"
+_REFUSED = (
+    "INSERT INTO refusals VALUES (?, ?, ?, 1) "
+    "ON CONFLICT (hour, language, reason) DO UPDATE SET requests = requests + 1"
+)
+_WRITTEN = (
+    "INSERT INTO written VALUES (?, ?, ?) "
+    "ON CONFLICT (hour, language) DO UPDATE SET characters = characters + excluded.characters"
+)
+
+
+class Telemetry:
+    """A recorder of events. Recording one only puts it into a queue; a thread writes them to the store."""
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Callable[[], float] = time.time,
+        size_limit_bytes: int = SIZE_LIMIT_BYTES,
+        on_committed: Callable[[int], None] = lambda _rows: None,
+    ) -> None:
+        """Start the writer's thread, which opens the store with the first event. This never waits for another process.
+
+        Args:
+            path: The store; it is created if it does not exist.
+            clock: Clock in seconds since 1970.
+            size_limit_bytes: Size of the store above which its oldest rows are deleted.
+            on_committed: Called on the writer's thread with the number of events committed so far.
+        """
+        self._path = path
+        self._clock = clock
+        self._size_limit_bytes = size_limit_bytes
+        self._on_committed = on_committed
+        self._queue: queue.SimpleQueue[Write | threading.Event | None] = queue.SimpleQueue()
+        self._write_now = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+        self._thread.start()
+
+    def save(self, record: SuggestionRecord) -> None:
+        """Record the answer of a request. A later answer of the same completion replaces it."""
+        values = (*_VALUES(record), json.dumps(record.statistics.accepted_by_drafter))
+        self._queue.put(Write(_SAVE, values, record.document))
+
+    def shown(self, id_: str) -> None:
+        """Record that a suggestion was on the screen long enough to be read."""
+        self._queue.put(Write(_SHOWN, (id_,)))
+
+    def accepted(self, id_: str, characters: int, *, whole: bool) -> None:
+        """Record that a suggestion, or its beginning, was accepted, and so shown."""
+        outcome = ACCEPTED if whole else PARTLY_ACCEPTED
+        self._queue.put(Write(_ACCEPTED, (outcome, self._clock(), characters, id_)))
+
+    def rejected(self, id_: str, how: str) -> None:
+        """Record that a suggestion left the screen without acceptance. A partial acceptance stays the outcome."""
+        self._queue.put(Write(_REJECTED, (how, self._clock(), id_)))
+
+    def persisted(self, id_: str, after_s: int, share: float, characters: int) -> None:
+        """Record how much of an accepted text remains at a checkpoint."""
+        self._queue.put(Write(_PERSISTED, (id_, after_s, share, characters)))
+
+    def refused(self, language: str, reason: str) -> None:
+        """Count a request that was refused without asking the engine."""
+        self._queue.put(Write(_REFUSED, (self._hour(), language, reason)))
+
+    def written(self, language: str, characters: int) -> None:
+        """Count characters that were inserted into a document, by typing or by accepting."""
+        self._queue.put(Write(_WRITTEN, (self._hour(), language, characters)))
+
+    def flush(self, timeout_s: float = 10.0) -> bool:
+        """Wait until all events so far are written or have failed. Return whether that was in time."""
+        done = threading.Event()
+        self._queue.put(done)
+        self._write_now.set()
+        return done.wait(timeout_s)
+
+    def close(self) -> None:
+        """Write the remaining events and end the thread."""
+        self._queue.put(None)
+        self._write_now.set()
+        self._thread.join(timeout=_CLOSE_TIMEOUT_S)
+
+    def _hour(self) -> int:
+        return int(self._clock() // _SECONDS_PER_HOUR)
+
+    def _run(self) -> None:
+        """Write batches until `close`. Events that a locked store does not accept are written with the next batch."""
+        writer = StoreWriter(self._path, self._size_limit_bytes)
+        pending: list[Write] = []
+        waiting: list[threading.Event] = []
+        committed, ended = 0, False
+        while not (ended and self._queue.empty()):
+            batch, events, ends = self._next_batch(_RETRY_S if pending else None)
+            pending, ended = [*pending, *batch][-_MAX_PENDING:], ended or ends
+            waiting += events
+            outcome = writer.write(pending) if pending else Outcome.WRITTEN
+            if outcome is Outcome.LOCKED:
+                continue
+            if pending and outcome is Outcome.WRITTEN:
+                committed += len(pending)
+                self._on_committed(committed)
+            for event in waiting:
+                event.set()
+            pending, waiting = [], []
+        if pending:
+            _log.warning("%d telemetry events are lost: another process locks %s.", len(pending), self._path)
+        writer.close()
+
+    def _next_batch(self, timeout_s: float | None = None) -> tuple[list[Write], list[threading.Event], bool]:
+        """Wait for an event, then collect more for a short time, so that fast typing needs few transactions.
+
+        A full batch does not wait, nor does one whose events were queued before `flush` or `close`.
+
+        Returns:
+            The events to write, the events to set afterwards, and whether to end.
+        """
+        try:
+            items = [self._queue.get(timeout=timeout_s)]
+        except queue.Empty:
+            return [], [], False
+        if self._queue.qsize() < _BATCH_ROWS:
+            self._write_now.wait(_BATCH_WAIT_S)
+        self._write_now.clear()  # before the queue is emptied: a later `flush` may miss this batch
+        with contextlib.suppress(queue.Empty):
+            while len(items) < _BATCH_ROWS:
+                items.append(self._queue.get_nowait())
+            self._write_now.set()  # for the items that remain in the queue
+        batch = [item for item in items if isinstance(item, Write)]
+        return batch, [item for item in items if isinstance(item, threading.Event)], None in items
