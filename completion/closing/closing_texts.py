@@ -15,7 +15,7 @@ from math import exp
 from completion.closing.endings import announced, endings, still_to_close
 from completion.postprocess import Context
 from completion.request import StopReason, Suggestion
-from completion.syntax.brackets import scan
+from completion.syntax.brackets import goes_on, scan
 
 MIN_LINE_PROBABILITY = 0.8
 """Minimum probability, under the model, of a line that may stay open, its end included."""
@@ -25,11 +25,11 @@ _LINE_ENDS = frozenset({StopReason.LINE_END, StopReason.MAX_LINES})
 def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) -> tuple[str, ...]:
     """Return short texts of which one would close what is open after a finished text.
 
-    What the user has opened may stay open. What the text itself opens may not in a manual request, unless it is a
-    complete and likely line; then nothing is returned.
+    What the user has opened may stay open. What the text itself opens may not if code follows the cursor on its line,
+    and in a manual request, unless it is a complete and likely line there; then nothing is returned.
     """
     text = suggestion.text
-    if context.invoked and not _is_likely_line(suggestion, reason):
+    if goes_on(context.line_after) or (context.invoked and not _is_likely_line(suggestion, reason)):
         opens_block = context.language == "python" and text.rstrip().endswith(":") and not still_to_close(text, context)
         if opens_block or scan(text, context.language, context.before.string).open:
             return ()
@@ -39,11 +39,13 @@ def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) 
 def announced_texts(suggestion: Suggestion, context: Context) -> tuple[str, ...]:
     """Return short texts of which one, in place of the rest of the cursor's line, would be what the text announces.
 
-    In a manual request, the user has begun the line that does so, such as `#[err`, and the text opens nothing.
+    In a manual request, the user has begun the line that does so, such as `#[err`, and the text opens nothing. The same
+    holds if code follows the cursor on its line.
     """
     text = suggestion.text
     is_begun = bool(context.line_before.strip()) and "\n" not in text
-    if context.invoked and (not is_begun or scan(text, context.language, context.before.string).open):
+    is_strict = context.invoked or goes_on(context.line_after)
+    if is_strict and (not is_begun or scan(text, context.language, context.before.string).open):
         return ()
     return announced(text, context, suggestion.replace_after)
 

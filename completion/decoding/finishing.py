@@ -10,7 +10,7 @@ from completion.closing.endings import endings, still_to_close, with_open_line
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.syntax.brackets import scan
+from completion.syntax.brackets import goes_on, scan
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
 
@@ -55,8 +55,8 @@ class Finisher:
     def visible_part(self, stable: str, shown: str) -> str:
         """Return the part of an unfinished text that adds no syntax error to the document.
 
-        Unless the request is manual, it may open what the text closes later: the first line of a block is there long
-        before the last.
+        Unless the request is manual or code follows the cursor on its line, it may open what the text closes later: the
+        first line of a block is there long before the last.
 
         Args:
             stable: Stable prefix of the text, which no filter can take back.
@@ -65,7 +65,8 @@ class Finisher:
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable
         written = stable.encode()
-        waits = self.context.invoked and scan(stable, self.context.language, self.context.before.string).open
+        may_wait = self.context.invoked or goes_on(self.context.line_after)
+        waits = may_wait and scan(stable, self.context.language, self.context.before.string).open
         known = len(self.forced) + len(shown.encode())
 
         def closers() -> tuple[Sequence[str], int]:
