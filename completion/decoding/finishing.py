@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from completion.closing.closing_texts import announced_texts, closing_texts
+from completion.closing.closing_texts import announced_texts, as_before_code, closing_texts
 from completion.closing.endings import endings, still_to_close, with_open_line
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.syntax.brackets import goes_on, scan
+from completion.syntax.brackets import scan
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
 
@@ -65,12 +65,12 @@ class Finisher:
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable
         written = stable.encode()
-        may_wait = self.context.invoked or goes_on(self.context.line_after)
-        waits = may_wait and scan(stable, self.context.language, self.context.before.string).open
+        whole = as_before_code(self.context)
+        waits = whole.invoked and scan(stable, whole.language, whole.before.string).open
         known = len(self.forced) + len(shown.encode())
 
         def closers() -> tuple[Sequence[str], int]:
-            context = with_open_line(self.context)
+            context = with_open_line(whole)
             left_out = self._left_out(context)
             alone = ("",) if left_out else ()  # the text may have the closers that are left out
             return () if waits else (*alone, *endings(stable, context)), left_out

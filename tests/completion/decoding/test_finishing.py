@@ -65,10 +65,18 @@ def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, ma
     ("language", "prefix", "text", "suffix", "left"),
     [
         ("java", "class A {\n  public ", "int get() {\n", " put(int a) {\n    b = a;\n  }\n}\n", "int"),
+        ("java", "class A {\n  public ", "int get()", " put(int a) {\n    b = a;\n  }\n}\n", "int"),
+        ("java", "class A {\n  D", "ouble a;", "<B> b = new C<>();\n}\n", "ouble"),
         ("java", "class A {\n  void f() {\n    if (a", " && g(b)", ") {\n    }\n  }\n}\n", " && g(b)"),
         ("typescript", "const a = ", "f((b) => {\n", " + c;\n", "f"),
     ],
-    ids=["a method's head before another", "a call in a condition", "a callback before an operator"],
+    ids=[
+        "a method's head before another",
+        "a method before another",
+        "a field before another",
+        "a call in a condition",
+        "a callback before an operator",
+    ],
 )
 def test_a_text_opens_nothing_before_code_that_follows_the_cursor_on_its_line(
     tiny_model, language, prefix, text, suffix, left
