@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from completion.closing.closing_texts import announced_texts, as_before_code, closing_texts
-from completion.closing.endings import endings, still_to_close, with_open_line
+from completion.closing.endings import closers_after, endings, still_to_close, with_open_line
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
@@ -108,8 +108,7 @@ class Finisher:
         Closers after the cursor on its line are part of that text if they close what the suggestion leaves open.
         """
         context, replaced = with_open_line(self.context), suggestion.replace_after
-        left = self.context.line_after[replaced:].strip()
-        if left not in (still_to_close(suggestion.text, context) or ""):
+        if closers_after(self.context, replaced) not in (still_to_close(suggestion.text, context) or ""):
             context = self.context
         texts = closing_texts(suggestion, reason, context)
         replaced_bytes = max(len(self.request.suffix[:replaced].encode()), self._left_out(context))

@@ -62,6 +62,22 @@ def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, ma
 
 
 @pytest.mark.parametrize(
+    ("prefix", "text", "suffix"),
+    [
+        ("def f(", "a: int", "):\n\n\nx = 1\n"),
+        ("def f(", "a: int) -> int", "):\n\n\nx = 1\n"),
+        ("class A(", "B", "):\n\n\nx = 1\n"),
+        ("def f(", "a: int", "):\n    return a\n"),
+        ("if f(", "a", "):\n\nx = 1\n"),
+    ],
+)
+def test_a_head_in_python_gets_suggestions_before_its_colon_also_without_a_body(tiny_model, prefix, text, suffix):
+    shown, result = shown_and_result(tiny_model, "python", prefix, text + "\n", suffix, mode=Mode.LINE)
+    assert result == text
+    assert {each for each in shown if not result.startswith(each)} == set()
+
+
+@pytest.mark.parametrize(
     ("language", "prefix", "text", "suffix", "left"),
     [
         ("java", "class A {\n  public ", "int get() {\n", " put(int a) {\n    b = a;\n  }\n}\n", "int"),
