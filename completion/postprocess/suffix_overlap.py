@@ -20,6 +20,7 @@ A separator, the word at the cursor and the whole rest of the line count at any 
 _MAX_STARTS = 32  # starts of a repetition that are tried; only a text that repeats itself has more
 _SEPARATORS = frozenset(",;:{")
 _WORD = re.compile(r"\w+")
+_ASSIGNS = re.compile(r"(?:[-+*/%|&^:])?=[ \t]")
 _LAST_WORD = re.compile(r"\w+\Z")
 _LETTER = re.compile(r"[^\W_]")
 
@@ -27,9 +28,10 @@ _LETTER = re.compile(r"[^\W_]")
 def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
     """Cut where the text begins to repeat the rest of the cursor's line, up to the text's end.
 
-    From a closer after the cursor on, a whole word that both have is enough: what the text has instead of the rest
-    would stand before it. A cut must not leave more brackets unmatched: `f(x)` before `)` keeps its closer. If only
-    closers follow the cursor, also of the string around it, they are left to the `closers` filter.
+    From a closer after the cursor on, a whole word that both have is enough, and of an assignment, its operator: what
+    the text has instead of the rest would stand before it. A cut must not leave more brackets unmatched: `f(x)` before
+    `)` keeps its closer. If only closers follow the cursor, also of the string around it, they are left to the
+    `closers` filter.
     """
     tail = repeatable_rest(context)
     if not tail:
@@ -71,7 +73,12 @@ def _may_repeat(rest: str, tail: str, context: Context) -> bool:
 
 
 def _replaces(rest: str, tail: str, context: Context) -> bool:
-    """Return whether `rest` and the tail begin with the same closer and a whole word, and differ further on."""
+    """Return whether `rest` and the tail begin with the same closer and a whole word, and differ further on.
+
+    Or whether both begin with the same assignment.
+    """
+    if assigns := _ASSIGNS.match(tail):
+        return rest.startswith(assigns.group())
     common = common_length(rest, tail)
     if not common or not set(tail[0]) <= CLOSERS | set(context.before.string) or common == len(rest):
         return False
