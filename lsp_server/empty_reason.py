@@ -71,7 +71,7 @@ _SENTENCES = {
     EmptyReason.IGNORED_FILE: "The file is ignored by .gitignore or .draftlineignore.",
     EmptyReason.NOT_SENT: "This file is not sent to the server of `engine_url`, because you have not allowed it. "
     "Answer the editor's question, or name its folder in `engine_send` of your own settings.",
-    EmptyReason.INSIDE_WORD: "The cursor is inside a word.",
+    EmptyReason.INSIDE_WORD: "The cursor is inside or directly before a word.",
     EmptyReason.DELETING: "Text is being deleted.",
     EmptyReason.AFTER_REJECTION: "A suggestion was dismissed a moment ago.",
     EmptyReason.NOT_READY: "The model is not ready yet.",

@@ -19,7 +19,7 @@ from completion.request import Suggestion
 from lsp_server.gate.acceptance_model import AcceptanceModel, AcceptanceWeights, Strictness
 from lsp_server.gate.features import Offer as GateOffer
 from lsp_server.gate.worth import worthwhile_end
-from lsp_server.suggesting.request_policy import is_inside_word
+from lsp_server.suggesting.request_policy import begins_with_word
 
 ANSWER_S = 0.1
 """Time from a key to the complete suggestion, in seconds: about what `benchmarks.typing` prints for two cores."""
@@ -116,7 +116,7 @@ class Replay:
         self._current = None
         if place is None or place.suggestion is None or self._now < self._quiet_until:
             return
-        if not is_inside_word(place.line_before, place.after):
+        if not begins_with_word(place.after):
             self._current = _Current(place, place.suggestion)
             self._now_shown(self._now + ANSWER_S, place.rest)
 

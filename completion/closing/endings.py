@@ -61,13 +61,19 @@ def with_open_line(context: Context) -> Context:
     An editor adds them as soon as their opener is typed, where the line mostly goes on: `def f(‸)` lacks its colon and
     its body. The context stays as it is if other text follows the cursor, or closers of something else.
     """
-    rest = context.line_after.strip()
+    rest = closers_after(context)
     if not rest or not _LINE_ENDS.issuperset(rest):
         return context
     opened = context.without_rest_of_line()
     closers = still_to_close("", opened) or ""
     outside = closers.lstrip("}") if context.before.string else closers  # not every editor closes braces in strings
     return opened if closers.startswith(rest) or outside.startswith(rest) else context
+
+
+def closers_after(context: Context, replaced: int = 0) -> str:
+    """Return what follows the cursor on its line and the replaced characters, without the colon of Python's heads."""
+    rest = context.line_after[replaced:].strip()
+    return rest.removesuffix(":") if context.language == "python" else rest
 
 
 def _completed(closers: str, text: str, context: Context) -> Iterator[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from completion.closing.closing_texts import announced_texts, closing_texts
-from completion.closing.endings import endings, still_to_close, with_open_line
+from completion.closing.closing_texts import announced_texts, as_before_code, closing_texts
+from completion.closing.endings import closers_after, endings, still_to_close, with_open_line
 from completion.grammar.constraint import RequestGrammar
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
@@ -55,8 +55,8 @@ class Finisher:
     def visible_part(self, stable: str, shown: str) -> str:
         """Return the part of an unfinished text that adds no syntax error to the document.
 
-        Unless the request is manual, it may open what the text closes later: the first line of a block is there long
-        before the last.
+        Unless the request is manual or code follows the cursor on its line, it may open what the text closes later: the
+        first line of a block is there long before the last.
 
         Args:
             stable: Stable prefix of the text, which no filter can take back.
@@ -65,11 +65,12 @@ class Finisher:
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable
         written = stable.encode()
-        waits = self.context.invoked and scan(stable, self.context.language, self.context.before.string).open
+        whole = as_before_code(self.context)
+        waits = whole.invoked and scan(stable, whole.language, whole.before.string).open
         known = len(self.forced) + len(shown.encode())
 
         def closers() -> tuple[Sequence[str], int]:
-            context = with_open_line(self.context)
+            context = with_open_line(whole)
             left_out = self._left_out(context)
             alone = ("",) if left_out else ()  # the text may have the closers that are left out
             return () if waits else (*alone, *endings(stable, context)), left_out
@@ -107,8 +108,7 @@ class Finisher:
         Closers after the cursor on its line are part of that text if they close what the suggestion leaves open.
         """
         context, replaced = with_open_line(self.context), suggestion.replace_after
-        left = self.context.line_after[replaced:].strip()
-        if left not in (still_to_close(suggestion.text, context) or ""):
+        if closers_after(self.context, replaced) not in (still_to_close(suggestion.text, context) or ""):
             context = self.context
         texts = closing_texts(suggestion, reason, context)
         replaced_bytes = max(len(self.request.suffix[:replaced].encode()), self._left_out(context))

@@ -58,7 +58,7 @@ def apply_filters(suggestion: Suggestion, context: Context) -> Suggestion | Drop
 def stable_prefix(text: str, context: Context, limit: int | None = None) -> str:
     """Return the stable prefix of an unfinished text: the part that may be shown already.
 
-    However the text continues, the result of `apply_filters` for the finished text begins with it.
+    However the text continues, the result of `apply_filters` for the finished text begins with it. It ends with a word.
 
     Args:
         text: Everything generated so far, not filtered.
@@ -72,9 +72,11 @@ def stable_prefix(text: str, context: Context, limit: int | None = None) -> str:
     cut = _through(_CUTS, Suggestion(certain), context)
     if isinstance(cut, Dropped):
         return ""
-    safe = cut.text[: min(limit, len(finished), *(length(finished, context) for length in _STABLE_LENGTHS))]
+    stable = min(limit, len(finished), *(length(finished, context) for length in _STABLE_LENGTHS))
+    safe = cut.text[: whole_words(cut.text, stable)]
     safe = safe[: following_lines_stable_length(safe, context)]  # what else ends the text may leave such a line last
-    safe = safe[: suffix_overlap_stable_length(safe, context)]  # `following_lines` may have cut a repeated line
+    # `following_lines` may have cut a repeated line.
+    safe = safe[: whole_words(safe, suffix_overlap_stable_length(safe, context))]
     safe = safe[: closers_stable_length(safe, context)].rstrip()
     # Brackets that were in a regular expression count as soon as a filter has cut its end off.
     shaped = _through((closers, *_SHAPES), replace(cut, text=safe), context)

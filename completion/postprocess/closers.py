@@ -137,6 +137,9 @@ def _inner_closer(text: str, found: Scan, context: Context) -> tuple[int, int]:
 def _string_closer(text: str, found: Scan, after: str, context: Context) -> tuple[int, int | None]:
     """Match the text's end of the string around the cursor with the document's, on the rest `after` of its line.
 
+    A delimiter after the cursor is the document's end of the string only if the string is closed: in `["‸"b"]` it
+    begins another string.
+
     Returns:
         Length of the document's delimiter if it is right after the cursor, to be replaced, else 0; offset to cut at
         because the document's is further on, None for no cut.
@@ -144,9 +147,9 @@ def _string_closer(text: str, found: Scan, after: str, context: Context) -> tupl
     inside, end = context.before.string, found.string_end
     if not inside or not text[:end].endswith(inside):
         return 0, None
-    if after.startswith(inside):
-        return len(inside), None
-    return 0, end - len(inside) if context.after.string_end else None
+    if not context.after.string_end:
+        return 0, None
+    return (len(inside), None) if after.startswith(inside) else (0, end - len(inside))
 
 
 def _is_lacking(text: str, closer: int, context: Context) -> bool:

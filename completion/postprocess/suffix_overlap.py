@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from itertools import islice
 
+from completion.changed_span import common_length
 from completion.postprocess.context import Context
 from completion.request import Suggestion
 from completion.syntax.brackets import CLOSERS
@@ -19,20 +20,24 @@ A separator, the word at the cursor and the whole rest of the line count at any 
 _MAX_STARTS = 32  # starts of a repetition that are tried; only a text that repeats itself has more
 _SEPARATORS = frozenset(",;:{")
 _WORD = re.compile(r"\w+")
+_ASSIGNS = re.compile(r"(?:[-+*/%|&^:])?=[ \t]")
+_LAST_WORD = re.compile(r"\w+\Z")
 _LETTER = re.compile(r"[^\W_]")
 
 
 def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
     """Cut where the text begins to repeat the rest of the cursor's line, up to the text's end.
 
-    A cut must not leave more brackets unmatched: `f(x)` before `)` keeps its closer. If only closers follow the cursor,
-    also of the string around it, they are left to the `closers` filter.
+    From a closer after the cursor on, a whole word that both have is enough, and of an assignment, its operator: what
+    the text has instead of the rest would stand before it. A cut must not leave more brackets unmatched: `f(x)` before
+    `)` keeps its closer. If only closers follow the cursor, also of the string around it, they are left to the
+    `closers` filter.
     """
     tail = repeatable_rest(context)
     if not tail:
         return suggestion
     text = suggestion.text
-    offsets = (i for i in range(len(text)) if _repeats(text[i:], tail, context) or _ends_alike(text, i, tail, context))
+    offsets = (i for i in range(len(text)) if _repeats_at(text, i, tail, context))
     starts = list(islice(offsets, _MAX_STARTS))
     unpaired = context.unpaired(text) if starts else 0
     start = next((i for i in starts if context.unpaired(text[:i]) <= unpaired), None)
@@ -48,7 +53,7 @@ def before_rest(text: str, start: int, context: Context) -> str:
 def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     tail = repeatable_rest(context)
-    starts = (i for i in range(len(text)) if tail and tail.startswith(text[i : i + len(tail)].rstrip()))
+    starts = (i for i in range(len(text)) if tail and _may_repeat(text[i : i + len(tail) + 1], tail, context))
     return next(starts, len(text))
 
 
@@ -56,6 +61,30 @@ def repeatable_rest(context: Context) -> str:
     """Return the rest of the cursor's line that the text may repeat, "" if only closers follow the cursor."""
     tail = context.line_after.strip()
     return "" if set(tail) <= CLOSERS | set(context.before.string) else tail
+
+
+def _repeats_at(text: str, start: int, tail: str, context: Context) -> bool:
+    rest = text[start:]
+    return _repeats(rest, tail, context) or _ends_alike(text, start, tail, context) or _replaces(rest, tail, context)
+
+
+def _may_repeat(rest: str, tail: str, context: Context) -> bool:
+    return tail.startswith(rest[: len(tail)].rstrip()) or _replaces(rest, tail, context)
+
+
+def _replaces(rest: str, tail: str, context: Context) -> bool:
+    """Return whether `rest` and the tail begin with the same closer and a whole word, and differ further on.
+
+    Or whether both begin with the same assignment.
+    """
+    if assigns := _ASSIGNS.match(tail):
+        return rest.startswith(assigns.group())
+    common = common_length(rest, tail)
+    if not common or not set(tail[0]) <= CLOSERS | set(context.before.string) or common == len(rest):
+        return False
+    is_within_word = _WORD.fullmatch(rest[common - 1 : common + 1]) or _WORD.fullmatch(tail[common - 1 : common + 1])
+    shared = _LAST_WORD.sub("", rest[:common]) if is_within_word else rest[:common]
+    return any(len(word) >= MIN_OVERLAP and _LETTER.search(word) for word in _WORD.findall(shared))
 
 
 def _repeats(rest: str, tail: str, context: Context) -> bool:

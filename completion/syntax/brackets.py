@@ -17,6 +17,8 @@ CLOSERS = frozenset(OPENER_OF)
 LINE_CLOSERS = ")]}\"'`;,: \t"
 """Characters that may follow the cursor at the end of its line: closers that editors insert, and punctuation."""
 
+_LINE_ENDS = re.compile(r"(?:[\s)\]}>\"'`,;:.]|</[\w.:-]*>)*")  # editors insert end tags, too
+
 SCAN_BEFORE = 16_000
 """Characters before the cursor that are scanned for open brackets and strings."""
 SCAN_AFTER = 6_000
@@ -25,6 +27,11 @@ SCAN_AFTER = 6_000
 _MAX_REGEX = 200  # characters of a regular expression's literal; it bounds the time for a line of many slashes
 _CLASS = r"\[[^\]\\\n]*+(?:\\.[^\]\\\n]*+)*+\]"  # of characters, in a regular expression
 _REGEX = re.compile(rf"(?:[^/\\\[\n]++|\\.|{_CLASS})++/")  # a regular expression from its first character to its last
+
+
+def goes_on(line_after: str) -> bool:
+    """Return whether more than closers, end tags and punctuation follow a cursor on its line."""
+    return _LINE_ENDS.fullmatch(line_after) is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cos
     The worth of the next n characters is n·p − n·(1 − p)·wrong_cost, with their probability p by the model. What is
     shown ends with a word, not with what belongs to the text after it: the blanks or the comment mark that begin a
     line, a bracket (its closer comes with it when it is typed), the quote that begins a string, a mark such as `%`. If
-    a text grows or is typed, its worthwhile end never moves back.
+    a text grows or is typed, its worthwhile end never moves back. Nobody sees blanks alone.
 
     Args:
         suggestion: The suggestion.
@@ -57,7 +57,7 @@ def _words(suggestion: Suggestion, typed: int, *, grows: bool) -> Iterator[tuple
             known = log_probability
         start = max(0, end)
         is_complete = not grows or text[end:].strip() or is_word_character(text[end - 1])
-        if end > typed and is_complete and _may_end(text, end):
+        if text[typed:end].strip() and is_complete and _may_end(text, end):
             yield end, log_probability - known
 
 

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 from completion.request import CompletionRequest
 from lsp_server.documents.documents import Document
-from lsp_server.documents.text_lines import Edit, Place, split_lines
+from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.suggesting.ahead import Ahead, was_superseded
 from lsp_server.suggesting.document_state import DocumentState, Turn
 from lsp_server.suggesting.generation import CompletionSource, Generation
 from lsp_server.suggesting.narrowing import Remainder, Situation
 from lsp_server.suggesting.query import Answer, Query, answer_from, likely_situations, situation_at
-from lsp_server.suggesting.request_policy import RequestPolicy, is_inside_word
+from lsp_server.suggesting.request_policy import RequestPolicy, begins_with_word
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
 from lsp_server.suggesting.visibility import Visibility
 
@@ -229,7 +229,7 @@ class InlineCompleter:
             rest = shown.rest(_new_id(), query.situation, first)
             if rest is not None:
                 state.ahead = Ahead(rest, None)
-            elif query.settings.ahead and not is_inside_word(after.prefix, split_lines(after.suffix)[0]):
+            elif query.settings.ahead and not begins_with_word(after.suffix):
                 state.ahead = self._generation_ahead(query, state, shown, first)
         if state.ahead is not None:
             state.ahead.wait(shown)

@@ -164,7 +164,7 @@ def _own_closers(text: str, after: str) -> int:
             if closer is None or closer.character != character:
                 break
             count, at = place, closer.offset + 1
-        elif text.startswith(character, at) or (character == ">" and ">" in text[at:]):
+        elif (count and text.startswith(character, at)) or (character == ">" and ">" in text[at:]):
             count, at = place, text.index(character, at) + 1
     return count
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -13,8 +12,6 @@ from lsp_server.gate.features import is_word_character
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
 from lsp_server.suggesting.quiet_controls import QuietControls
-
-_ALLOWED_AFTER_CURSOR = re.compile(r"(?:[\s)\]}>\"'`,;:.]|</[\w.:-]*>)*")  # editors insert end tags, too
 
 BYTES_PER_MB = 1_000_000
 
@@ -65,8 +62,7 @@ class RequestPolicy:
         if period is not None and self._clock() < period.until:
             return period.reason
         line = document.lines.line(place.line)
-        is_inside = is_inside_word(line[: place.column], line[place.column :])
-        return EmptyReason.INSIDE_WORD if is_inside else None
+        return EmptyReason.INSIDE_WORD if begins_with_word(line[place.column :]) else None
 
     def note_rejection(self, uri: str) -> None:
         """Note that a suggestion was dismissed: a quiet period begins."""
@@ -93,12 +89,6 @@ class RequestPolicy:
         self._periods[uri] = _QuietPeriod(self._clock() + self._settings().quiet_ms / 1000, reason)
 
 
-def is_inside_word(before: str, after: str) -> bool:
-    """Return whether a cursor touches a word, with more than closers after it in its line.
-
-    Args:
-        before: Text before the cursor.
-        after: Text from the cursor to the end of its line.
-    """
-    touches_word = is_word_character(before[-1:]) or is_word_character(after[:1])
-    return touches_word and not _ALLOWED_AFTER_CURSOR.fullmatch(after)
+def begins_with_word(after: str) -> bool:
+    """Return whether the text after a cursor begins with a word, which would follow the suggestion without a break."""
+    return is_word_character(after[:1])

@@ -62,6 +62,47 @@ def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, ma
 
 
 @pytest.mark.parametrize(
+    ("prefix", "text", "suffix"),
+    [
+        ("def f(", "a: int", "):\n\n\nx = 1\n"),
+        ("def f(", "a: int) -> int", "):\n\n\nx = 1\n"),
+        ("class A(", "B", "):\n\n\nx = 1\n"),
+        ("def f(", "a: int", "):\n    return a\n"),
+        ("if f(", "a", "):\n\nx = 1\n"),
+    ],
+)
+def test_a_head_in_python_gets_suggestions_before_its_colon_also_without_a_body(tiny_model, prefix, text, suffix):
+    shown, result = shown_and_result(tiny_model, "python", prefix, text + "\n", suffix, mode=Mode.LINE)
+    assert result == text
+    assert {each for each in shown if not result.startswith(each)} == set()
+
+
+@pytest.mark.parametrize(
+    ("language", "prefix", "text", "suffix", "left"),
+    [
+        ("java", "class A {\n  public ", "int get() {\n", " put(int a) {\n    b = a;\n  }\n}\n", "int"),
+        ("java", "class A {\n  public ", "int get()", " put(int a) {\n    b = a;\n  }\n}\n", "int"),
+        ("java", "class A {\n  D", "ouble a;", "<B> b = new C<>();\n}\n", "ouble"),
+        ("java", "class A {\n  void f() {\n    if (a", " && g(b)", ") {\n    }\n  }\n}\n", " && g(b)"),
+        ("typescript", "const a = ", "f((b) => {\n", " + c;\n", "f"),
+    ],
+    ids=[
+        "a method's head before another",
+        "a method before another",
+        "a field before another",
+        "a call in a condition",
+        "a callback before an operator",
+    ],
+)
+def test_a_text_opens_nothing_before_code_that_follows_the_cursor_on_its_line(
+    tiny_model, language, prefix, text, suffix, left
+):
+    shown, result = shown_and_result(tiny_model, language, prefix, text, suffix, mode=Mode.LINE)
+    assert result == left
+    assert {each for each in shown if not left.startswith(each)} == set()
+
+
+@pytest.mark.parametrize(
     ("language", "prefix", "text", "suffix"),
     [
         ("go", "package main\n\nfunc f(x []int) {\n\t", "for i := range x {\n\t\tprint(i)\n\t}", "\n\tse#lect {}\n}\n"),

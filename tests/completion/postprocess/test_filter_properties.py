@@ -76,6 +76,12 @@ def test_a_block_shows_each_line_as_soon_as_it_is_complete():
     assert shown == ["x =", "x = foo", "x = foo\n    return x", "return False"]
 
 
+def test_a_text_that_grows_is_shown_in_whole_words():
+    text = "write_report(late, path"  # `te_repor` and `t` may be the start of a loop
+    context = Context.of("    ", "\n", "python", Mode.LINE)
+    assert {stable_prefix(text[:end], context) for end in range(len(text) + 1)} == {"", "write_report(late,"}
+
+
 @given(code, code, code, languages, modes)
 @settings(max_examples=300, deadline=None)
 def test_filtered_text_passes_the_filters_unchanged(before, after, text, language, mode):

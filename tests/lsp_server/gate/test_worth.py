@@ -88,7 +88,8 @@ def test_the_end_never_moves_back_while_the_text_is_typed(suggestion):
     shown = 0
     for typed, _ in suggestion.ends:
         now = worthwhile_end(suggestion, typed, grows=False)
-        assert now >= max(shown, typed)
+        assert now >= typed
+        assert now >= shown or not suggestion.text[typed:shown].strip(), "nobody sees a blank alone"
         shown = now
 
 
@@ -110,7 +111,8 @@ def test_the_end_never_moves_back_at_any_character_that_is_typed(suggestion):
     shown = 0
     for typed in range(len(suggestion.text)):
         now = worthwhile_end(suggestion, typed, grows=False)
-        assert now >= max(shown, typed)
+        assert now >= typed
+        assert now >= shown or not suggestion.text[typed:shown].strip(), "nobody sees a blank alone"
         shown = now
 
 
@@ -262,6 +264,12 @@ def test_a_comment_mark_alone_is_not_worth_showing():
         assert worthwhile_end(line, 0, grows=False) == 0
     code = scored(0.9, 0.05, text="x #" + " the sum", ends=(3, 11))
     assert worthwhile_end(code, 0, grows=False) == 3
+
+
+def test_the_blank_that_is_left_of_a_text_is_shown_only_with_what_follows_it():
+    pair = scored(0.95, 0.95, 0.2, text='": 20', ends=(2, 3, 5))
+    assert [worthwhile_end(pair, typed, grows=False) for typed in range(3)] == [3, 3, 2]
+    assert worthwhile_end(scored(0.95, 0.95, 0.9, text='": 20', ends=(2, 3, 5)), 2, grows=False) == 5
 
 
 @pytest.mark.parametrize(

@@ -269,9 +269,9 @@ async def test_nothing_is_generated_in_advance_while_snoozed(pass_time):
     editor.quiet.close()
 
 
-async def test_nothing_is_generated_in_advance_where_the_cursor_would_be_inside_a_word(pass_time):
-    editor = editor_with("x =  tail", 4)
-    await editor.ask_and_hear("value")
+async def test_nothing_is_generated_in_advance_where_the_cursor_would_be_before_a_word(pass_time):
+    editor = editor_with("x = tail", 4)
+    await editor.ask_and_hear("value + ", invoked=True)
     await pass_time(2 * LOOK_S)
     assert len(editor.engine.requests) == 1
 

@@ -34,7 +34,7 @@ async def test_typing_after_a_deletion_ends_its_quiet_period():
     [
         ("ret|urn x", True),
         ("foo|bar", True),
-        ("foo| = 3", True),
+        ("foo| = 3", False),
         ("foo(|bar)", True),
         ("print(val|)", False),
         ("print(val|));", False),
@@ -47,11 +47,15 @@ async def test_typing_after_a_deletion_ends_its_quiet_period():
         ("<h1>Wel|</h1>", False),
         ("<td>{price(item.am|)}</td>", False),
         ('<ui.Tab key="a|"></ui.Tab></>', False),
-        ("<p>Wel|<b>come</b></p>", True),
+        ("<p>Wel|<b>come</b></p>", False),
+        ("def f(a, b|) -> int:", False),
+        ("f(a, b|, c)", False),
+        ("f(a, |b)", True),
+        ("if (a && b|) {", False),
         ("<p>Wel|come</p>", True),
     ],
 )
-async def test_an_automatic_request_inside_a_word_is_refused_unless_only_closers_or_punctuation_follow(text, refused):
+async def test_an_automatic_request_inside_or_directly_before_a_word_is_refused(text, refused):
     cursor = text.index("|")
     editor = ScriptedEditor(text.replace("|", ""), cursor=cursor)
     assert editor.policy.automatic_refusal(editor.document, editor.place()) == (

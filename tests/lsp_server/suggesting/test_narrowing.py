@@ -85,6 +85,7 @@ def test_what_is_left_of_a_suggestion_after_typing(case):
         ('f(a["', '"])', 0, 'x"], a["y', 'x"]', 'f(a["x"])'),
         ("if (a) {", "}", 0, " b(); } else { c();", " b(); }", "if (a) { b(); }"),
         ("g(f(", ")", 0, "a), b", "a)", "g(f(a))"),
+        ("if", "    ok()", 0, " self.has(x) {", " self", "if self    ok()"),
     ],
 )
 def test_the_shown_part_of_a_suggestion_replaces_the_closers_that_it_contains(
