@@ -100,6 +100,11 @@ def test_closers_are_typed_over_and_others_added_meanwhile(suffix, replaced, tex
         ('f(a["', '"])', 0, 'x"], a["y', 'x"]', 'f(a["x"])'),
         ("if (a) {", "}", 0, " b(); } else { c();", " b(); }", "if (a) { b(); }"),
         ("g(f(", ")", 0, "a), b", "a)", "g(f(a))"),
+        ('x = ["', '"]', 2, 'a", "b", "c"]', 'a", "b', 'x = ["a", "b"]'),
+        ('x = ["', '"]', 2, 'a", "b", "c"]', 'a", "b",', 'x = ["a", "b",]'),
+        ('x = ["', '"]', 2, 'a", f("b (c")]', 'a", f("b (', 'x = ["a", f("b ("]'),
+        ("at = [(", ")]", 2, "0, 0), (1, 1)]", "0, 0), (1", "at = [(0, 0), (1)]"),
+        ("at = [(", ")]", 2, "0, 0)], [(1, 1)]", "0, 0)], [(1", "at = [(0, 0)], [(1)]"),
     ],
 )
 def test_the_shown_part_of_a_suggestion_replaces_the_closers_that_it_contains(
