@@ -157,7 +157,8 @@ _HASKELL = _style("--", '"', blocks="{- -}", whole=_AFTER_NAME, where={"--": _HA
 _VALUES = {quote: f"(?<==){quote}" for quote in _QUOTES.split()}  # in markup, only values of attributes are strings
 _MARKUP = _style("", _QUOTES, blocks="<!-- -->", where=_VALUES, lone_closers=")]")
 _PLAIN = _style()
-_NATURAL = _style(lone_closers=")]}")  # lists have `1)`, faces `:)`
+_LIST_MARK_OR_FACE = r"\n[ \t]*\w{1,3}\)(?=[ \t])|[:;](?<!\S.)-?[()]"  # `1) one`, `well :)`
+_NATURAL = _style(lone_closers=")]}", skipped=_LIST_MARK_OR_FACE)
 _TEX = _style("%", where={"%": r"%(?<!\\%)"}, lone_closers=")]")  # half-open intervals, but braces are in pairs
 
 
