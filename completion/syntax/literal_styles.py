@@ -141,6 +141,7 @@ _SHELL = _style(
     lone_closers=")",  # of `case`
 )
 _YAML = _style("#", _QUOTES, raw="'", where={"#": r"#(?<!\S#)", "'": _APOSTROPHE})
+_INI = _style("# ;", where={"#": r"#(?<!\S#)", ";": r";(?<!\S;)"})
 _BUILD = _style("#", _QUOTES, raw="'", skipped=_ESCAPED, where={"#": r"#(?<!\S#)", "'": _APOSTROPHE})
 _CMAKE = _style("#", "", '"', blocks="#[[ ]]")
 _TERRAFORM = _style("# //", '"', blocks=_BLOCK)
@@ -202,8 +203,11 @@ _MOSTLY_TEXT = {
 }
 """Styles of documents that are mostly natural language."""
 
-_PARTLY_KNOWN = {"lua": _LUA, "haskell": _HASKELL, "cmake": _CMAKE, "powershell": _POWERSHELL}
-"""Styles of languages with other comments or strings as well, such as nested ones, or those of Lua with `[===[`."""
+_PARTLY_KNOWN = {"lua": _LUA, "haskell": _HASKELL, "cmake": _CMAKE, "powershell": _POWERSHELL, "ini": _INI}
+"""Styles of languages with other comments or strings as well, such as nested ones, or those of Lua with `[===[`.
+
+What is a comment or a string in INI depends on the program.
+"""
 
 _MARKED_UP = _of_each(_MARKUP, "html xml")
 _STYLES = {**COMPLETE_STYLES, **_PARTLY_KNOWN, **_MARKED_UP, **_MOSTLY_TEXT}
