@@ -27,6 +27,9 @@ from completion.syntax.parsing import Parsing
 from completion.workspace.workspaces import Workspaces
 from drafting.verifier import MODEL
 
+_LINE_ENDINGS = {DropReason.EMPTY: "\n", DropReason.LAST_COMMA: ",\n"}
+"""By what became of the text at a line's end, what is before the next line, after which the comma is not the last."""
+
 
 class Completer(ABC):
     """Completes requests one at a time, on the caller's thread; a subclass says where the tokens come from.
@@ -74,8 +77,8 @@ class Completer(ABC):
                 yield _growing(first, visible, request)
             chosen = likeliest_line(task, first, cancel)
             outcome = task.finish(chosen)
-            if request.next_line and _has_ended_line(outcome, task.context):
-                yield from self._on_next_line(request, cancel)
+            if request.next_line and (ending := _line_ending(outcome, task.context)):
+                yield from self._on_next_line(request, ending, cancel)
                 return
             suggestions = [outcome] if isinstance(outcome, Suggestion) else []
             record.text_shown()
@@ -95,13 +98,13 @@ class Completer(ABC):
             dropped=outcome.reason.value if isinstance(outcome, Dropped) and not suggestions else "",
         )
 
-    def _on_next_line(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
-        """Yield the suggestions for the line after the cursor's, with the line break before them."""
-        line_break = restored(Suggestion("\n"), request).text
-        below = replace(request, prefix=request.prefix + line_break, next_line=False)
+    def _on_next_line(self, request: CompletionRequest, ending: str, cancel: CancelToken) -> Generator[CompletionEvent]:
+        """Yield the suggestions for the line after the cursor's, with what ends that line before them."""
+        ending = restored(Suggestion(ending), request).text
+        below = replace(request, prefix=request.prefix + ending, next_line=False)
         for event in self._events(below, cancel):
-            suggestions = tuple(_after(line_break, each) for each in event.suggestions)
-            yield replace(event, suggestions=suggestions, greedy=event.greedy and line_break + event.greedy)
+            suggestions = tuple(_after(ending, each) for each in event.suggestions)
+            yield replace(event, suggestions=suggestions, greedy=event.greedy and ending + event.greedy)
 
     def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
         """Update the drafters' index of a workspace, and the files that its snippets come from, piece by piece.
@@ -181,16 +184,17 @@ def _growing(attempt: Attempt, visible: str, request: CompletionRequest) -> Comp
     return CompletionEvent(suggestions, greedy=attempt.output.whole() if request.tells_greedy else "")
 
 
-def _has_ended_line(outcome: Suggestion | Dropped, context: Context) -> bool:
-    """Return whether an attempt with the cursor at the end of a line that has text adds nothing to the line."""
-    is_empty = isinstance(outcome, Dropped) and outcome.reason is DropReason.EMPTY
-    return is_empty and bool(context.line_before.strip()) and not context.line_after
+def _line_ending(outcome: Suggestion | Dropped, context: Context) -> str:
+    """Return what ends the cursor's line if an attempt at the end of a line with text adds nothing to it; "" if not."""
+    if not isinstance(outcome, Dropped) or not context.line_before.strip() or context.line_after:
+        return ""
+    return _LINE_ENDINGS.get(outcome.reason, "")
 
 
-def _after(line_break: str, below: Suggestion) -> Suggestion:
+def _after(ending: str, below: Suggestion) -> Suggestion:
     """Return a suggestion for the next line as one for the end of this line."""
-    ends = tuple((len(line_break) + end, log_probability) for end, log_probability in below.ends)
-    return replace(below, text=line_break + below.text, ends=ends, pieces=((MODEL, line_break), *below.pieces))
+    ends = tuple((len(ending) + end, log_probability) for end, log_probability in below.ends)
+    return replace(below, text=ending + below.text, ends=ends, pieces=((MODEL, ending), *below.pieces))
 
 
 def _event(suggestions: Sequence[Suggestion], request: CompletionRequest, task: Task) -> CompletionEvent:

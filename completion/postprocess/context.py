@@ -21,6 +21,7 @@ class DropReason(StrEnum):
     MID_WORD = "mid_word"
     EMPTY = "empty"
     BLANK = "blank"
+    LAST_COMMA = "last_comma"
     REPEATS_FOLLOWING = "repeats_following"
     DOUBLED_CLOSER = "doubled_closer"
     UNFINISHED = "unfinished"

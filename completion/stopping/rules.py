@@ -14,6 +14,9 @@ from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from completion.stopping.early_stop import EarlyStop
 from completion.stopping.output_text import OutputText
 
+MAX_BLANK_TOKENS = 8
+"""Maximum number of tokens of blanks that a text begins with. Any indentation has fewer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
@@ -88,11 +91,17 @@ class StopRules:
         return len(text)
 
     def size_end(self, output: OutputText) -> Stop | None:
-        """Return the end at the maximum number of tokens or bytes, None if neither is reached."""
+        """Return the end at the maximum number of tokens or bytes, or of blanks alone; None if none is reached.
+
+        Where a model has nothing to write on an indented line, it may write blanks up to any maximum.
+        """
         if output.tokens >= self._request.max_tokens:
             return Stop(len(output.whole()), StopReason.MAX_TOKENS)
         if output.size_bytes >= self._request.max_bytes:
             return Stop(len(output.whole()), StopReason.MAX_BYTES)
+        if self._request.filters and output.whole().isspace():
+            blanks = output.tokens - output.tokens_within(0)
+            return Stop(len(output.whole()), StopReason.REPETITION) if blanks > MAX_BLANK_TOKENS else None
         return None
 
     def unlikely_end(self, output: OutputText, log_probabilities: Sequence[float]) -> Stop | None:

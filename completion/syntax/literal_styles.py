@@ -141,6 +141,7 @@ _SHELL = _style(
     lone_closers=")",  # of `case`
 )
 _YAML = _style("#", _QUOTES, raw="'", where={"#": r"#(?<!\S#)", "'": _APOSTROPHE})
+_INI = _style("# ;", where={"#": r"#(?<!\S#)", ";": r";(?<!\S;)"})
 _BUILD = _style("#", _QUOTES, raw="'", skipped=_ESCAPED, where={"#": r"#(?<!\S#)", "'": _APOSTROPHE})
 _CMAKE = _style("#", "", '"', blocks="#[[ ]]")
 _TERRAFORM = _style("# //", '"', blocks=_BLOCK)
@@ -157,7 +158,8 @@ _HASKELL = _style("--", '"', blocks="{- -}", whole=_AFTER_NAME, where={"--": _HA
 _VALUES = {quote: f"(?<==){quote}" for quote in _QUOTES.split()}  # in markup, only values of attributes are strings
 _MARKUP = _style("", _QUOTES, blocks="<!-- -->", where=_VALUES, lone_closers=")]")
 _PLAIN = _style()
-_NATURAL = _style(lone_closers=")]}")  # lists have `1)`, faces `:)`
+_LIST_MARK_OR_FACE = r"\n[ \t]*\w{1,3}\)(?=[ \t])|[:;](?<!\S.)-?[()]"  # `1) one`, `well :)`
+_NATURAL = _style(lone_closers=")]}", skipped=_LIST_MARK_OR_FACE)
 _TEX = _style("%", where={"%": r"%(?<!\\%)"}, lone_closers=")]")  # half-open intervals, but braces are in pairs
 
 
@@ -201,8 +203,11 @@ _MOSTLY_TEXT = {
 }
 """Styles of documents that are mostly natural language."""
 
-_PARTLY_KNOWN = {"lua": _LUA, "haskell": _HASKELL, "cmake": _CMAKE, "powershell": _POWERSHELL}
-"""Styles of languages with other comments or strings as well, such as nested ones, or those of Lua with `[===[`."""
+_PARTLY_KNOWN = {"lua": _LUA, "haskell": _HASKELL, "cmake": _CMAKE, "powershell": _POWERSHELL, "ini": _INI}
+"""Styles of languages with other comments or strings as well, such as nested ones, or those of Lua with `[===[`.
+
+What is a comment or a string in INI depends on the program.
+"""
 
 _MARKED_UP = _of_each(_MARKUP, "html xml")
 _STYLES = {**COMPLETE_STYLES, **_PARTLY_KNOWN, **_MARKED_UP, **_MOSTLY_TEXT}

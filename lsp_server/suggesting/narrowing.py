@@ -91,11 +91,13 @@ def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
     """Return the first `length` characters of a remainder. They replace the closers that they contain themselves.
 
     These are also closers that the whole remainder leaves for what it opens later, as `a), (b` does between brackets.
+    Closers of what the characters open again stay.
     """
     if length == len(left.text):
         return left
     text, later = left.text[:length], _opened_later(left.text, length, now.suffix)
-    return replace(left, text=text, replace_after=_own_closers(text, now.suffix[: left.replace_after + later]))
+    own = _own_closers(text, now.suffix[: left.replace_after + later])
+    return replace(left, text=text, replace_after=own - _opened_again(text, now.suffix[:own]))
 
 
 def opens_pair(left: Remainder, now: Situation) -> bool:
@@ -174,6 +176,16 @@ def _opened_later(text: str, length: int, after: str) -> int:
     string = _string_around(after)
     opens_string = bool(string) and text.count(string, length) % 2 == 1
     return len(string) * opens_string + sum(bracket.offset >= length for bracket in scan(text, "", string).open)
+
+
+def _opened_again(text: str, closed: str) -> int:
+    """Return how many of the closers that a text contains, from the last one back, close what it opens after them."""
+    string = _string_around(closed)
+    in_string = string if string and text.count(string) % 2 == 0 else ""
+    code = text[: text.rindex(in_string)] if in_string else text
+    opened = reversed(scan(code, "", string).open)
+    closers = in_string + "".join(CLOSER_OF[bracket.character] for bracket in opened)
+    return max(count for count in range(len(closers) + 1) if closed.endswith(closers[:count]))
 
 
 def _string_around(after: str) -> str:

@@ -396,3 +396,16 @@ def test_after_a_complete_line_the_next_one_is_suggested_if_the_request_allows_i
     assert all(suggestion.text.startswith(text_of(early)) for early in growing)
     inside = dataclasses.replace(request, prefix=lines[0], suffix=" # nothing" + suffix, next_line=True)
     assert "\n" not in text_of(last(engine, inside))
+
+
+@pytest.mark.real_model
+def test_the_next_line_comes_with_the_comma_that_was_left_out_because_a_bracket_followed():
+    engine = Engine(load_model("default"))
+    columns = "CREATE TABLE loans (\n    id bigint PRIMARY KEY,\n    member_id bigint NOT NULL"
+    for request, beginning in (
+        (CompletionRequest(columns, "\n);\n", "sql", document="d"), ",\n    "),
+        (CompletionRequest('{\n  "name": "web",\n  "version": "1.0.0"', "\n}\n", "json", document="e"), ',\n  "'),
+    ):
+        event = last(engine, request)
+        assert (event.suggestions, event.dropped) == ((), "last_comma")
+        assert text_of(last(engine, dataclasses.replace(request, next_line=True))).startswith(beginning)

@@ -86,6 +86,11 @@ def test_what_is_left_of_a_suggestion_after_typing(case):
         ("if (a) {", "}", 0, " b(); } else { c();", " b(); }", "if (a) { b(); }"),
         ("g(f(", ")", 0, "a), b", "a)", "g(f(a))"),
         ("if", "    ok()", 0, " self.has(x) {", " self", "if self    ok()"),
+        ('x = ["', '"]', 2, 'a", "b", "c"]', 'a", "b', 'x = ["a", "b"]'),
+        ('x = ["', '"]', 2, 'a", "b", "c"]', 'a", "b",', 'x = ["a", "b",]'),
+        ('x = ["', '"]', 2, 'a", f("b (c")]', 'a", f("b (', 'x = ["a", f("b ("]'),
+        ("at = [(", ")]", 2, "0, 0), (1, 1)]", "0, 0), (1", "at = [(0, 0), (1)]"),
+        ("at = [(", ")]", 2, "0, 0)], [(1, 1)]", "0, 0)], [(1", "at = [(0, 0)], [(1)]"),
     ],
 )
 def test_the_shown_part_of_a_suggestion_replaces_the_closers_that_it_contains(

@@ -1,0 +1,41 @@
+"""Stop rules about the size of an attempt."""
+
+import pytest
+
+from completion.request import CompletionRequest, StopReason
+from completion.stopping.mode import cursor_context
+from completion.stopping.output_text import OutputText
+from completion.stopping.rules import MAX_BLANK_TOKENS, StopRules
+
+ITEMS = "jobs:\n  test:\n    steps:\n      - run: make\n        "
+
+
+def end_of(pieces, *, forced="", filters=True):
+    request = CompletionRequest(ITEMS, "\n", "yaml", filters=filters)
+    output = OutputText(len(forced))
+    for piece in pieces:
+        output.extend(piece.encode(), "model")
+    return StopRules(request, cursor_context(request)).size_end(output)
+
+
+def test_an_attempt_that_writes_nothing_but_blanks_ends_soon():
+    end = end_of([" "] * (MAX_BLANK_TOKENS + 1))
+    assert end is not None
+    assert end.reason is StopReason.REPETITION
+
+
+@pytest.mark.parametrize(
+    "pieces", [[" " * 40], [" "] * MAX_BLANK_TOKENS, [*[" "] * MAX_BLANK_TOKENS, "- run"], ["\n\n", "    " * 5, "env:"]]
+)
+def test_an_indentation_and_text_after_blanks_go_on(pieces):
+    assert end_of(pieces) is None
+
+
+def test_tokens_of_the_text_before_the_cursor_are_no_blanks_of_the_attempt():
+    forced = " " * MAX_BLANK_TOKENS
+    assert end_of([*forced, " "], forced=forced) is None
+    assert end_of([*forced, *" " * (MAX_BLANK_TOKENS + 1)], forced=forced) is not None
+
+
+def test_an_attempt_without_filters_may_write_blanks():
+    assert end_of([" "] * 40, filters=False) is None
