@@ -63,6 +63,7 @@ class BlockEnd:
         own_depth = depth(self._line_before)
         below = [line for line in near_after.split("\n")[1:] if line.strip()]
         self._max_floor = depth(below[0] if below else "") + 1
+        self._near_before, self._below = near_before, below
         self._unclosed = _unclosed_head(near_before, below, language)
         self._to_semicolon = language == "sql" and not own_depth and not opened
         self._start = _Progress("", 0, own_depth + opened)
@@ -134,7 +135,7 @@ class BlockEnd:
         begun, _, further = code.partition("\n")
         if not self._line_before.strip():
             further = f"{self._unclosed}\n{self._line_before}{begun}\n{further}"
-        elif self._unclosed:
+        elif self._unclosed or _unclosed_head(self._near_before + begun, self._below, self._language):
             further = f"{self._line_before}{begun}\n{further}"
         above = (each for each in reversed(further.split("\n")) if each.strip() and each.lstrip()[0] not in CLOSERS)
         if self._language == "yaml" and is_item(line):  # the key of the list
