@@ -10,7 +10,6 @@ from completion.closing.endings import endings, still_to_close, with_open_line
 from completion.grammar.constraint import GrammarConstraint, Off
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.syntax.brackets import scan
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
 
@@ -65,7 +64,7 @@ class Finisher:
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable
         written = stable.encode()
-        waits = self.context.invoked and scan(stable, self.context.language, self.context.before.string).open
+        waits = self.context.invoked and self.context.scan(stable).open
         known = len(self.forced) + len(shown.encode())
 
         def closers() -> tuple[Sequence[str], int]:

@@ -71,7 +71,7 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
         Number of characters after the cursor to replace; offset in the text after the last replaced closer; offset to
         cut at, None for no cut; offset of the first closer that stays only while its bracket is opened again.
     """
-    result = scan(text, context.language, context.before.string)
+    result = context.scan(text)
     reach = _reach(context)
     kept = len(text)
     if _continues_in_string(text, result, context):
