@@ -45,7 +45,7 @@ class Scan:
         open: Openers that the text does not close, innermost last.
         unopened: Closers whose opener is before the text, in order.
         string: Delimiter of the string that the text ends inside; "" outside strings.
-        string_start: Offset where that string begins; 0 if it begins before the text.
+        string_start: Offset where that string or comment begins; 0 if the string begins before the text.
         comment: Whether the text ends inside a comment.
         string_end: Offset after the end of the string that the text begins inside; 0 if it begins outside strings.
     """
@@ -92,8 +92,8 @@ def scan(text: str, language: str, string: str = "", *, before: str = "") -> Sca
             end = _skip(style, text, position, token)
             if end is None:
                 comment = token in style.comments
-                inside = ("", 0) if comment else (style.strings[token], match.start() - start)
-                return Scan(tuple(stack), tuple(unopened), *inside, comment, string_end)
+                inside = "" if comment else style.strings[token]
+                return Scan(tuple(stack), tuple(unopened), inside, match.start() - start, comment, string_end)
             position = end
     return Scan(tuple(stack), tuple(unopened), string_end=string_end)
 
