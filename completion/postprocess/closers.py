@@ -8,12 +8,23 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
-from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, SCAN_BEFORE, Scan, begun_delimiter, scan
+from completion.syntax.brackets import (
+    CLOSER_OF,
+    CLOSERS,
+    LINE_CLOSERS,
+    OPENER_OF,
+    SCAN_BEFORE,
+    Scan,
+    begun_delimiter,
+    scan,
+)
 from completion.syntax.heredocs import without_heredocs
+from completion.syntax.interpolation import closed_by, waiting_closers
 from completion.syntax.literal_styles import style_of
 
 _PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
 _QUOTES = frozenset("\"'`")
+_BLANKS = frozenset(" \t")
 _TAGGED = frozenset({"html", "xml", "vue", "svelte", "php"})  # languages whose tags no bracket scan matches
 # A text that ends inside of an opening tag, between or within its attributes.
 _WITHIN_TAG = re.compile(r"""<[A-Za-z][\w.:-]*(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*+(?:"[^"]*|'[^']*)?)?\Z""")
@@ -77,8 +88,9 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
     result = context.scan(text)
     reach = _reach(context)
     kept = len(text)
-    if _continues_in_string(text, result, context):
-        return 0, 0, None, kept
+    settled = _in_code_of_string(text, result, context)
+    if settled is not None:
+        return settled, 0, None, kept
     covered, last, cut = _closers_in_string(text, result, context)
     if cut is not None:
         return covered, last, cut, kept
@@ -109,6 +121,23 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
     return covered, last, None, kept
 
 
+def _in_code_of_string(text: str, found: Scan, context: Context) -> int | None:
+    """Return how many characters after the cursor a text replaces that begins in a string's code or ends in a string.
+
+    The result is None elsewhere. Strings in the code of a string are followed on the cursor's line only.
+    """
+    after = context.line_after
+    waiting = waiting_closers(context.line_before, context.language)
+    if not waiting or after.strip(LINE_CLOSERS):
+        return 0 if _continues_in_string(text, found, context) else None
+    covered = 0
+    for closer in closed_by(text, waiting, context.language):
+        blanks = len(after[covered:]) - len(after[covered:].lstrip())
+        if after.startswith(closer, covered + blanks):  # else the document lacks it
+            covered += blanks + 1
+    return covered
+
+
 def _continues_in_string(text: str, found: Scan, context: Context) -> bool:
     """Return whether the delimiter after the cursor ends a string that the text begins, as in `a": "b` before `"}`."""
     inside = context.before.string
@@ -126,6 +155,8 @@ def _closers_in_string(text: str, found: Scan, context: Context) -> tuple[int, i
 def _inner_closers(text: str, found: Scan, context: Context) -> tuple[int, int]:
     """Match the closers in the string or heredoc around the cursor with the document's: that of `"#{a}"`, of `"f(a)"`.
 
+    So is a quote of a kind that begins no string in the language, such as a shell's backtick.
+
     Returns:
         Length of the document's closers that are after the cursor, to be replaced; offset after the text's.
     """
@@ -133,9 +164,14 @@ def _inner_closers(text: str, found: Scan, context: Context) -> tuple[int, int]:
     if inside:
         begun = context.prefix[-SCAN_BEFORE:][context.before.string_start + len(inside) :]
         return _inserted(text[: found.string_end] or text, begun, after.partition(inside)[0])
-    if after[:1] in _QUOTES and without_heredocs(context.prefix[-SCAN_BEFORE:], context.language)[1]:
+    quote = after[:1]
+    if quote in _QUOTES and (quote not in style_of(context.language).strings or _in_heredoc(context)):
         return _inserted(text.partition("\n")[0], context.line_before, after)
     return 0, 0
+
+
+def _in_heredoc(context: Context) -> bool:
+    return without_heredocs(context.prefix[-SCAN_BEFORE:], context.language)[1]
 
 
 def _inserted(text: str, begun: str, after: str) -> tuple[int, int]:
@@ -150,19 +186,22 @@ def _inserted(text: str, begun: str, after: str) -> tuple[int, int]:
         Number of characters of `after` that the text has, too; offset in the text after the last of them.
     """
     opened = [CLOSER_OF[bracket.character] for bracket in scan(begun, "").open]
-    unopened = deque(scan(text, "").unopened)
-    last = 0
-    for count, closer in enumerate(after):
+    found = scan(text, "")
+    unopened, again = deque(found.unopened), {CLOSER_OF[bracket.character] for bracket in found.open}
+    covered = last = 0
+    for index, closer in enumerate(after):
+        if closer in _BLANKS:
+            continue
         at = -1
-        if closer in _QUOTES and begun.count(closer) % 2:
-            at = text.find(closer, last)
-        elif opened and opened.pop() == closer and unopened:
+        if closer in _QUOTES and begun.count(closer) % 2 and text.count(closer) % 2:
+            at = text.rfind(closer)
+        elif opened and opened.pop() == closer and closer not in again and unopened:
             next_one = unopened.popleft()
             at = next_one.offset if next_one.character == closer else -1
         if at < last:
-            return count, last
-        last = at + 1
-    return len(after), last
+            break
+        covered, last = index + 1, at + 1
+    return covered, last
 
 
 def _string_closer(text: str, found: Scan, after: str, context: Context) -> tuple[int, int | None]:
