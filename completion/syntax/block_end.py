@@ -172,7 +172,7 @@ def _unclosed_head(before: str, below: Sequence[str], language: str) -> str:
     if depth(outside) == depth(own) and continues_block(outside, own, language):
         return ""
     ends = _unpaired(below, own, language, closers=True)
-    others = _unpaired(reversed(above), own, language, closers=False) - is_clause(own)
+    others = _unpaired(reversed(above), own, language, closers=False) - is_clause(own, language)
     return own if ends <= others else ""
 
 
@@ -184,7 +184,7 @@ def _unpaired(lines: Iterable[str], head: str, language: str, *, closers: bool) 
     level = depth(head)
     found = waiting = 0
     for line in takewhile(lambda line: not line.strip() or depth(line) >= level, lines):
-        if not line.strip() or depth(line) > level or is_clause(line):
+        if not line.strip() or depth(line) > level or is_clause(line, language):
             continue
         closes = closes_block(line, head, language)
         if closes == closers and (closes or opens_alike(line, head, language)):

@@ -60,6 +60,9 @@ _ONLY_AFTER = {
 }
 """By word, the words that begin what it continues; elsewhere it begins a statement of its own."""
 
+_CLAUSES = {"elixir": ("after",)}
+"""By language, other words that continue a statement; elsewhere they are names, as of the hook `after`."""
+
 _CLOSING = {
     **_of_each(("end",), "ruby crystal lua luau julia elixir matlab octave fish"),
     "shellscript": ("done", "fi", "esac"),
@@ -173,7 +176,7 @@ def continues_block(line: str, head: str, language: str) -> bool:
         return head.rstrip().endswith(":")
     word = _first_word(line)
     first = _VALUE.sub("", head, count=1) if language in _WITH_VALUES else head
-    return word in _CONTINUING and _first_word(first) in _ONLY_AFTER.get(word, (_first_word(first),))
+    return word in _continuing(language) and _first_word(first) in _ONLY_AFTER.get(word, (_first_word(first),))
 
 
 def closes_block(line: str, head: str, language: str) -> bool:
@@ -194,14 +197,14 @@ def _closer(head: str, language: str) -> str:
 def may_stay_in_block(line: str, language: str) -> bool:
     """Return whether an unfinished line can still become one that continues or closes a block."""
     text = line.lstrip()
-    words = (*_CONTINUING, *_CLOSING.get(language, ()), "</", "\\end{")
+    words = (*_continuing(language), *_CLOSING.get(language, ()), "</", "\\end{")
     return text.startswith(("</", "\\end{")) or any(word.startswith(text) for word in words)
 
 
-def is_clause(line: str) -> bool:
+def is_clause(line: str, language: str) -> bool:
     """Return whether a line goes on with a statement above it: `else`, `rescue`."""
     word = _first_word(line)
-    return word in _CONTINUING and word not in _ONLY_AFTER
+    return word in _continuing(language) and word not in _ONLY_AFTER
 
 
 def is_item(line: str) -> bool:
@@ -213,6 +216,10 @@ def is_preprocessed(line: str, language: str) -> bool:
     """Return whether a line is one for the preprocessor, whose indentation says nothing."""
     mark = _PREPROCESSED.get(language)
     return mark is not None and line.lstrip().startswith(mark)
+
+
+def _continuing(language: str) -> tuple[str, ...]:
+    return _CONTINUING + _CLAUSES.get(language, ())
 
 
 def _without_comment(line: str, language: str) -> str:
