@@ -8,7 +8,8 @@ from completion.syntax.brackets import CLOSER_OF
 
 _BEGINS = {
     **dict.fromkeys(["ruby", "crystal", "elixir"], ("#{",)),
-    **dict.fromkeys(["shellscript", "kotlin", "groovy", "dart"], ("$(", "${")),
+    **dict.fromkeys(["kotlin", "groovy", "dart"], ("${",)),
+    "shellscript": ("$(", "${"),
     "julia": ("$(",),
     "swift": ("\\(",),
 }

@@ -16,6 +16,8 @@ from completion.syntax.interpolation import closed_by, waiting_closers
         ("shellscript", 'a "\\$(b ', ()),
         ("ruby", 'f("#{a[', (")", '"', "}", "]")),
         ("ruby", "f(#{a", ()),
+        ("kotlin", 'f("${a["', (")", '"', "}", "]", '"')),
+        ("kotlin", 'f("$(a', ()),
         ("swift", 'print("\\(a["', (")", '"', ")", "]", '"')),
         ("python", 'f"{a["', ()),
     ],
