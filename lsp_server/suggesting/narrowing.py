@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from completion.request import Suggestion
 from completion.syntax.brackets import CLOSER_OF, scan
@@ -94,8 +95,10 @@ def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
     """
     if length == len(left.text):
         return left
-    text, later = left.text[:length], _opened_later(left.text, length, now.suffix)
-    return replace(left, text=text, replace_after=_own_closers(text, now.suffix[: left.replace_after + later]))
+    text, whole = left.text[:length], left.replace_after
+    later = now.suffix[whole : whole + _opened_later(left.text, length, now.suffix)]
+    closers = now.suffix[:whole] + "".join(takewhile(CLOSERS.__contains__, later))
+    return replace(left, text=text, replace_after=_own_closers(text, closers))
 
 
 def opens_pair(left: Remainder, now: Situation) -> bool:
