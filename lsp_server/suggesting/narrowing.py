@@ -159,6 +159,8 @@ def _own_closers(text: str, after: str) -> int:
     found = scan(text, "", string)
     if string and not text[: found.string_end].endswith(string):
         return 0
+    if string and text.count(string) % 2 == 0 and not found.unopened:
+        return 0  # the text begins another string, which the delimiter after the cursor ends
     count, at = len(string), found.string_end
     unopened = iter(found.unopened)
     for place, character in enumerate(after[len(string) :], len(string) + 1):

@@ -100,6 +100,8 @@ def test_closers_are_typed_over_and_others_added_meanwhile(suffix, replaced, tex
         ('f(a["', '"])', 0, 'x"], a["y', 'x"]', 'f(a["x"])'),
         ("if (a) {", "}", 0, " b(); } else { c();", " b(); }", "if (a) { b(); }"),
         ("g(f(", ")", 0, "a), b", "a)", "g(f(a))"),
+        ('f("', '")', 1, 'a", "b", c', 'a", "b', 'f("a", "b")'),
+        ('f("', '")', 1, 'a", "b", c', 'a", "b"', 'f("a", "b")'),
         ("    b();", "\n}", 0, "\n}\n\nvoid f() {", "\n}\n\nvoid f", "    b();\n}\n\nvoid f\n}"),
         ("    b();", "\r\n}", 0, "\r\n}\r\n\r\nvoid f() {", "\r\n}", "    b();\r\n}\r\n}"),
         ("", "foo(a)", 0, "for (b) {", "for", "forfoo(a)"),
