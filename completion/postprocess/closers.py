@@ -18,8 +18,8 @@ from completion.syntax.brackets import (
     begun_delimiter,
     scan,
 )
+from completion.syntax.enclosing_literal import closed_by, waiting_closers
 from completion.syntax.heredocs import without_heredocs
-from completion.syntax.interpolation import closed_by, waiting_closers
 from completion.syntax.literal_styles import style_of
 
 _PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
