@@ -16,7 +16,7 @@ from math import exp
 from completion.closing.endings import announced, endings, still_to_close
 from completion.postprocess import Context
 from completion.request import StopReason, Suggestion
-from completion.syntax.brackets import goes_on, scan
+from completion.syntax.brackets import goes_on
 
 MIN_LINE_PROBABILITY = 0.8
 """Minimum probability, under the model, of a line that may stay open, its end included."""
@@ -41,7 +41,7 @@ def closing_texts(suggestion: Suggestion, reason: StopReason, context: Context) 
     may_open = not context.invoked or (_is_likely_line(suggestion, reason) and not goes_on(context.line_after))
     if not may_open:
         opens_block = context.language == "python" and text.rstrip().endswith(":") and not still_to_close(text, context)
-        if opens_block or scan(text, context.language, context.before.string).open:
+        if opens_block or context.scan(text).open:
             return ()
     return endings(text, context)
 
@@ -54,7 +54,7 @@ def announced_texts(suggestion: Suggestion, context: Context) -> tuple[str, ...]
     """
     text, context = suggestion.text, as_before_code(context)
     is_begun = bool(context.line_before.strip()) and "\n" not in text
-    if context.invoked and (not is_begun or scan(text, context.language, context.before.string).open):
+    if context.invoked and (not is_begun or context.scan(text).open):
         return ()
     return announced(text, context, suggestion.replace_after)
 

@@ -122,7 +122,7 @@ def still_to_close(text: str, context: Context, *, with_tags: bool = False, with
     if closes_string(context.before, context.suffix, context.language):
         return ""
     comment, rest = _after_comment(text, context)
-    found = scan(rest, context.language, context.before.string)
+    found = context.scan(rest)
     ends_in_own_string = bool(found.string) and (found.string_end > 0 or not context.before.string)
     in_own_comment = found.comment and scan(rest + "\n", context.language).comment
     if context.invoked and (ends_in_own_string or in_own_comment):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from completion.closing.continuations import continuations
 from completion.postprocess.context import Context
-from completion.syntax.brackets import SCAN_BEFORE, scan
+from completion.syntax.brackets import SCAN_BEFORE
 from completion.syntax.indent_style import depth
 
 _INDENT = re.compile(r"[ \t]*")
@@ -51,7 +51,7 @@ def python_endings(text: str, context: Context, closers: str | None) -> tuple[st
 
 
 def _opens_block(text: str, context: Context) -> bool:
-    found = scan(text, context.language, context.before.string)
+    found = context.scan(text)
     return text.rstrip().endswith(":") and not (found.open or found.string or found.comment)
 
 

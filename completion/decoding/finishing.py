@@ -10,7 +10,6 @@ from completion.closing.endings import closers_after, endings, still_to_close, w
 from completion.grammar.constraint import RequestGrammar
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.syntax.brackets import scan
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
 
@@ -66,7 +65,7 @@ class Finisher:
             return stable
         written = stable.encode()
         whole = as_before_code(self.context)
-        waits = whole.invoked and scan(stable, whole.language, whole.before.string).open
+        waits = whole.invoked and whole.scan(stable).open
         known = len(self.forced) + len(shown.encode())
 
         def closers() -> tuple[Sequence[str], int]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
-from completion.syntax.brackets import CLOSERS, scan
+from completion.syntax.brackets import CLOSERS
 
 _NO_LAST_COMMA = frozenset({"json", "sql"})
 """Languages in which a comma before a closing bracket is an error."""
@@ -28,7 +28,7 @@ def blanks(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
         text = text.rstrip()
         below = context.line_below.lstrip()
         if text.endswith(",") and context.language in _NO_LAST_COMMA and below[:1] in CLOSERS:
-            in_string = scan(text, context.language, context.before.string).string
+            in_string = context.scan(text).string
             text = text if in_string else text.removesuffix(",")
             if not text:
                 return Dropped(DropReason.LAST_COMMA)

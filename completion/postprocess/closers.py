@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import replace
 
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
-from completion.syntax.brackets import CLOSER_OF, CLOSERS, OPENER_OF, SCAN_BEFORE, Scan, begun_delimiter, scan
+from completion.syntax.brackets import (
+    CLOSER_OF,
+    CLOSERS,
+    LINE_CLOSERS,
+    OPENER_OF,
+    SCAN_BEFORE,
+    Scan,
+    begun_delimiter,
+    scan,
+)
+from completion.syntax.enclosing_literal import closed_by, waiting_closers
+from completion.syntax.heredocs import without_heredocs
 from completion.syntax.literal_styles import style_of
 
 _PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
+_QUOTES = frozenset("\"'`")
+_BLANKS = frozenset(" \t")
 _TAGGED = frozenset({"html", "xml", "vue", "svelte", "php"})  # languages whose tags no bracket scan matches
 # A text that ends inside of an opening tag, between or within its attributes.
 _WITHIN_TAG = re.compile(r"""<[A-Za-z][\w.:-]*(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*+(?:"[^"]*|'[^']*)?)?\Z""")
@@ -25,11 +38,12 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
 
     The suggestion replaces a closer directly after the cursor (editors insert it automatically). The text ends before a
     closer that the document has further on, and before one without an opener, unless the language has such closers. A
-    closer stays if its opener before the cursor is unclosed, or if the document lacks a closer. Brackets in comments
-    are ignored.
+    closer stays if its opener before the cursor is unclosed, or if the document lacks a closer. In comments, it only
+    replaces what an editor has inserted.
     """
     if context.before.comment:
-        return suggestion
+        line = suggestion.text.partition("\n")[0]
+        return replace(suggestion, replace_after=_inserted(line, context.line_before, context.line_after)[0])
     text = _without_tag_end(suggestion.text, context)
     suggestion = replace(suggestion, text=text)
     covered, last, cut, _ = _settle(text, context)
@@ -71,19 +85,21 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
         Number of characters after the cursor to replace; offset in the text after the last replaced closer; offset to
         cut at, None for no cut; offset of the first closer that stays only while its bracket is opened again.
     """
-    result = scan(text, context.language, context.before.string)
+    result = context.scan(text)
     reach = _reach(context)
     kept = len(text)
-    if _continues_in_string(text, result, context):
-        return 0, 0, None, kept
+    settled = _in_code_of_string(text, result, context)
+    if settled is not None:
+        return settled, 0, None, kept
     covered, last, cut = _closers_in_string(text, result, context)
     if cut is not None:
         return covered, last, cut, kept
     waiting = list(context.open)
     lone_closers = style_of(context.language).lone_closers
     opened = Counter(bracket.character for bracket in result.open)
-    unread = Counter(OPENER_OF[closer.character] for closer in result.unopened)
-    for closer in result.unopened:
+    unopened = [closer for closer in result.unopened if closer.offset >= last]  # of a heredoc, the others are settled
+    unread = Counter(OPENER_OF[closer.character] for closer in unopened)
+    for closer in unopened:
         opener = OPENER_OF[closer.character]
         unread[opener] -= 1
         if closer.character in lone_closers and not any(bracket.character == opener for bracket in waiting):
@@ -105,6 +121,23 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
     return covered, last, None, kept
 
 
+def _in_code_of_string(text: str, found: Scan, context: Context) -> int | None:
+    """Return how many characters after the cursor a text replaces that begins in a string's code or ends in a string.
+
+    The result is None elsewhere. Strings in the code of a string are followed on the cursor's line only.
+    """
+    after = context.line_after
+    waiting = waiting_closers(context.line_before, context.language)
+    if not waiting or after.strip(LINE_CLOSERS):
+        return 0 if _continues_in_string(text, found, context) else None
+    covered = 0
+    for closer in closed_by(text, waiting, context.language):
+        blanks = len(after[covered:]) - len(after[covered:].lstrip())
+        if after.startswith(closer, covered + blanks):  # else the document lacks it
+            covered += blanks + 1
+    return covered
+
+
 def _continues_in_string(text: str, found: Scan, context: Context) -> bool:
     """Return whether the delimiter after the cursor ends a string that the text begins, as in `a": "b` before `"}`."""
     inside = context.before.string
@@ -114,24 +147,61 @@ def _continues_in_string(text: str, found: Scan, context: Context) -> bool:
 
 def _closers_in_string(text: str, found: Scan, context: Context) -> tuple[int, int, int | None]:
     """Return the first three results of `_settle` for the string around the cursor and what is in it."""
-    covered, last = _inner_closer(text, found, context)
+    covered, last = _inner_closers(text, found, context)
     of_string, cut = _string_closer(text, found, context.line_after[covered:], context)
     return covered + of_string, found.string_end if of_string else last, cut
 
 
-def _inner_closer(text: str, found: Scan, context: Context) -> tuple[int, int]:
-    """Match the first closer in the string around the cursor with the document's: that of `"#{a}"`, of `"f(a)"`.
+def _inner_closers(text: str, found: Scan, context: Context) -> tuple[int, int]:
+    """Match the closers in the string or heredoc around the cursor with the document's: that of `"#{a}"`, of `"f(a)"`.
+
+    So is a quote of a kind that begins no string in the language, such as a shell's backtick.
 
     Returns:
-        Length of the document's closer if it is after the cursor, to be replaced, else 0; offset after the text's.
+        Length of the document's closers that are after the cursor, to be replaced; offset after the text's.
     """
-    if not context.before.string or context.line_after[:1] not in CLOSERS:
-        return 0, 0
-    opened = scan(context.prefix[-SCAN_BEFORE:][context.before.string_start + 1 :], "").open
-    closers = scan(text[: found.string_end] or text, "").unopened
-    if not opened or not closers or CLOSER_OF[opened[-1].character] != context.line_after[:1]:
-        return 0, 0
-    return (1, closers[0].offset + 1) if closers[0].character == context.line_after[:1] else (0, 0)
+    inside, after = context.before.string, context.line_after
+    if inside:
+        begun = context.prefix[-SCAN_BEFORE:][context.before.string_start + len(inside) :]
+        return _inserted(text[: found.string_end] or text, begun, after.partition(inside)[0])
+    quote = after[:1]
+    if quote in _QUOTES and (quote not in style_of(context.language).strings or _in_heredoc(context)):
+        return _inserted(text.partition("\n")[0], context.line_before, after)
+    return 0, 0
+
+
+def _in_heredoc(context: Context) -> bool:
+    return without_heredocs(context.prefix[-SCAN_BEFORE:], context.language)[1]
+
+
+def _inserted(text: str, begun: str, after: str) -> tuple[int, int]:
+    """Match closers of a text that is no code with those that an editor has inserted after the cursor.
+
+    Args:
+        text: Text at the cursor.
+        begun: Text before the cursor, with what is to be closed.
+        after: Text after the cursor.
+
+    Returns:
+        Number of characters of `after` that the text has, too; offset in the text after the last of them.
+    """
+    opened = [CLOSER_OF[bracket.character] for bracket in scan(begun, "").open]
+    found = scan(text, "")
+    unopened, again = deque(found.unopened), {CLOSER_OF[bracket.character] for bracket in found.open}
+    covered = last = 0
+    for index, closer in enumerate(after):
+        if closer in _BLANKS:
+            continue
+        at = -1
+        if closer in _QUOTES and begun.count(closer) % 2 and text.count(closer) % 2:
+            at = text.rfind(closer)
+        elif opened and opened.pop() == closer and closer not in again and unopened:
+            next_one = unopened.popleft()
+            at = next_one.offset if next_one.character == closer else -1
+        if at < last:
+            break
+        covered, last = index + 1, at + 1
+    return covered, last
 
 
 def _string_closer(text: str, found: Scan, after: str, context: Context) -> tuple[int, int | None]:

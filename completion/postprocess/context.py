@@ -111,14 +111,19 @@ class Context:
         open_ = open_at_cursor(self.before, after, near_before, near_after)
         return replace(self, suffix=suffix, line_after="", after=after, open=open_)
 
+    def scan(self, text: str) -> Scan:
+        """Return the brackets, strings and comments of a text at the cursor."""
+        in_code = not self.before.string and not self.before.comment
+        return scan(text, self.language, self.before.string, before=self.line_before if in_code else "")
+
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""
         return self.before.comment and "\n" not in text
 
     def unpaired(self, text: str) -> int:
         """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor."""
-        on_line = scan(text + self.line_after, self.language, self.before.string)
-        found = scan(text + self.suffix[:SCAN_AFTER], self.language, self.before.string)
+        on_line = self.scan(text + self.line_after)
+        found = self.scan(text + self.suffix[:SCAN_AFTER])
         waiting = [bracket.character for bracket in self.before.open]
         alone = int(len(on_line.string) == 1)
         for closer in found.unopened:

@@ -99,8 +99,8 @@ def _needs_next_line(text: str, free: int, context: Context) -> bool:
     """
     line = text.removesuffix("\r")
     if (len(line) - len(line.rstrip("\\"))) % 2:  # two backslashes are one that is escaped
-        return not scan(line, context.language, context.before.string).comment
-    found = scan(line + "\n", context.language, context.before.string)
+        return not context.scan(line).comment
+    found = context.scan(line + "\n")
     if found.string:
         return found.string_end > 0 or not context.before.string  # what the user has begun may stay open
     return found.comment or len(found.open) > free

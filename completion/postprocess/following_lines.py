@@ -11,7 +11,6 @@ from typing import NamedTuple
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.postprocess.suffix_overlap import before_rest, repeatable_rest
 from completion.request import Suggestion
-from completion.syntax.brackets import scan
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import announces, defines_name
 
@@ -160,4 +159,4 @@ def _kept(text: str, start: int, context: Context) -> str:
 
 def _may_cut(text: str, offset: int, context: Context) -> bool:
     """Return whether every bracket that the text opens before `offset` is closed there."""
-    return not scan(text[:offset], context.language, context.before.string).open
+    return not context.scan(text[:offset]).open

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context
 from completion.request import Suggestion
-from completion.syntax.brackets import scan
 from completion.syntax.indent_style import columns
 from completion.syntax.line_roles import is_item
 
@@ -71,7 +70,7 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
     quoted = any(quote in line for line in lines for quote in _QUOTES)
     for index, line in enumerate(lines[1:], 1):
         blanks = _blanks(line)
-        inside = quoted and scan("\n".join(lines[:index]), context.language, context.before.string).string
+        inside = quoted and context.scan("\n".join(lines[:index])).string
         if inside or not line.strip():
             written.append(line if inside or index == len(lines) - 1 else "")
             continue

@@ -11,7 +11,6 @@ from dataclasses import replace
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.postprocess.first_line import code_line
 from completion.request import Mode, Suggestion
-from completion.syntax.brackets import scan
 
 _WORD = re.compile(r"[\w$]")
 _OPENERS = "([{"
@@ -42,7 +41,7 @@ def _whole_words(text: str, context: Context) -> int:
     """Return the length of the part that ends neither inside a word or string of the text nor with a bracket."""
     end = len(text)
     if not context.within_comment(text):  # quotes in a comment begin no string
-        inside = scan(text, context.language, context.before.string)
+        inside = context.scan(text)
         still_first = inside.string and not inside.string_start and context.before.string
         if inside.string and not still_first:
             end = inside.string_start

@@ -63,6 +63,7 @@ class BlockEnd:
         own_depth = depth(self._line_before)
         below = [line for line in near_after.split("\n")[1:] if line.strip()]
         self._max_floor = depth(below[0] if below else "") + 1
+        self._near_before, self._below = near_before, below
         self._unclosed = _unclosed_head(near_before, below, language)
         self._to_semicolon = language == "sql" and not own_depth and not opened
         self._start = _Progress("", 0, own_depth + opened)
@@ -134,7 +135,7 @@ class BlockEnd:
         begun, _, further = code.partition("\n")
         if not self._line_before.strip():
             further = f"{self._unclosed}\n{self._line_before}{begun}\n{further}"
-        elif self._unclosed:
+        elif self._unclosed or _unclosed_head(self._near_before + begun, self._below, self._language):
             further = f"{self._line_before}{begun}\n{further}"
         above = (each for each in reversed(further.split("\n")) if each.strip() and each.lstrip()[0] not in CLOSERS)
         if self._language == "yaml" and is_item(line):  # the key of the list
@@ -171,7 +172,7 @@ def _unclosed_head(before: str, below: Sequence[str], language: str) -> str:
     if depth(outside) == depth(own) and continues_block(outside, own, language):
         return ""
     ends = _unpaired(below, own, language, closers=True)
-    others = _unpaired(reversed(above), own, language, closers=False) - is_clause(own)
+    others = _unpaired(reversed(above), own, language, closers=False) - is_clause(own, language)
     return own if ends <= others else ""
 
 
@@ -183,7 +184,7 @@ def _unpaired(lines: Iterable[str], head: str, language: str, *, closers: bool) 
     level = depth(head)
     found = waiting = 0
     for line in takewhile(lambda line: not line.strip() or depth(line) >= level, lines):
-        if not line.strip() or depth(line) > level or is_clause(line):
+        if not line.strip() or depth(line) > level or is_clause(line, language):
             continue
         closes = closes_block(line, head, language)
         if closes == closers and (closes or opens_alike(line, head, language)):

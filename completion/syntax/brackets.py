@@ -24,6 +24,8 @@ SCAN_BEFORE = 16_000
 SCAN_AFTER = 6_000
 """Characters after the cursor that are scanned for closers."""
 
+_LOOKBEHIND = 12
+"""Characters before a text that decide what it begins with; the longest pattern of them ends with `return /`."""
 _MAX_REGEX = 200  # characters of a regular expression's literal; it bounds the time for a line of many slashes
 _CLASS = r"\[[^\]\\\n]*+(?:\\.[^\]\\\n]*+)*+\]"  # of characters, in a regular expression
 _REGEX = re.compile(rf"(?:[^/\\\[\n]++|\\.|{_CLASS})++/")  # a regular expression from its first character to its last
@@ -50,7 +52,7 @@ class Scan:
         open: Openers that the text does not close, innermost last.
         unopened: Closers whose opener is before the text, in order.
         string: Delimiter of the string that the text ends inside; "" outside strings.
-        string_start: Offset where that string begins; 0 if it begins before the text.
+        string_start: Offset where that string or comment begins; 0 if the string begins before the text.
         comment: Whether the text ends inside a comment.
         string_end: Offset after the end of the string that the text begins inside; 0 if it begins outside strings.
     """
@@ -63,39 +65,42 @@ class Scan:
     string_end: int = 0
 
 
-def scan(text: str, language: str, string: str = "") -> Scan:
+def scan(text: str, language: str, string: str = "", *, before: str = "") -> Scan:
     """Match the brackets of `text` outside strings and comments.
 
     Args:
         text: Any piece of code, complete or not.
         language: LSP language identifier; for an unknown one every bracket counts.
         string: Delimiter of the string that the text begins inside; "" if it begins in code.
+        before: Code before the text. Its end says what the first characters are: in a shell, `$#` begins no comment.
     """
     style = style_of(language)
-    text = without_quotes_in_heredocs(text, language)
-    position, string_end = 0, 0
+    around = before[-_LOOKBEHIND:]
+    start = position = len(around)
+    string_end = 0
+    text = without_quotes_in_heredocs(around + text, language)
     if string:
-        end = _string_end(style, text, 0, string, string)
+        end = _string_end(style, text, start, string, string)
         if end is None:
             return Scan(string=string)
-        position = string_end = end
+        position, string_end = end, end - start
     stack: list[Bracket] = []
     waiting = Counter[str]()
     unopened: list[Bracket] = []
     while match := style.token.search(text, position):
         token, position = match.group(), match.end()
         if token in CLOSER_OF:
-            stack.append(Bracket(token, match.start()))
+            stack.append(Bracket(token, match.start() - start))
             waiting[token] += 1
         elif token in CLOSERS:
             if not _close(stack, waiting, token):
-                unopened.append(Bracket(token, match.start()))
+                unopened.append(Bracket(token, match.start() - start))
         else:
             end = _skip(style, text, position, token)
             if end is None:
                 comment = token in style.comments
-                inside = ("", 0) if comment else (style.strings[token], match.start())
-                return Scan(tuple(stack), tuple(unopened), *inside, comment, string_end)
+                inside = "" if comment else style.strings[token]
+                return Scan(tuple(stack), tuple(unopened), inside, match.start() - start, comment, string_end)
             position = end
     return Scan(tuple(stack), tuple(unopened), string_end=string_end)
 

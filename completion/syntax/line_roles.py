@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TypeVar
 
+from completion.syntax.brackets import scan
 from completion.syntax.literal_styles import style_of
 
 T = TypeVar("T")
@@ -59,6 +60,9 @@ _ONLY_AFTER = {
 }
 """By word, the words that begin what it continues; elsewhere it begins a statement of its own."""
 
+_CLAUSES = {"elixir": ("after",)}
+"""By language, other words that continue a statement; elsewhere they are names, as of the hook `after`."""
+
 _CLOSING = {
     **_of_each(("end",), "ruby crystal lua luau julia elixir matlab octave fish"),
     "shellscript": ("done", "fi", "esac"),
@@ -69,19 +73,35 @@ _CLOSING = {
 """By language, the words that close a block."""
 
 _RUBY_HEAD = (
-    r"(?:private |protected )?(?:def|class|module|if|unless|while|until|for|case|begin)\b(?!.*(?:\bend\b| = )).*"
+    r"(?!.*[\s;]end(?![\w:?!=]))(?!.*\bdef[ \t]+[^\s(]+(?:\(.*\))?[ \t]+=[ \t])"  # on one line
+    r"(?:(?:\w+[ \t]+)*def|class|module|for|(?:[^=]*[^\s=!<>][ \t]*=[ \t]*)?(?:if|unless|while|until|case|begin))"
+    r"\b(?![:?!]).*"
 )
 _JULIA_HEAD = (
-    r"(?:mutable |abstract )?(?:struct|function|if|for|while|begin|let|module|macro|try|quote)\b(?!.*\bend\b).*"
+    r"(?!.*[\s;]end[ \t]*[;,)]*\Z)(?:[^=]*[^\s=!<>][ \t]*=[ \t]*|return[ \t]+|(?:@[\w.]+[ \t]+)+)?"
+    r"(?:mutable |abstract )?(?:struct|function|if|for|while|let|module|macro|try|quote)\b.*"
+)
+_RUBY = (
+    rf"{_RUBY_HEAD}|(?:else|elsif|rescue|ensure)\b.*|.*\bdo(?:[ \t]*\|[^|]*\|)?",
+    r"\b(?:do(?:[ \t]*\|[^|]*\|)?|begin|else|ensure)|\)",
+)
+_LUA = (
+    r".*\bfunction\b[^()]*\([^()]*\)(?::.*)?|(?:.*\b)?(?:then|do|else|repeat)",
+    r"\)|\b(?:then|do|else|repeat)",
 )
 _OPENING = {
-    "ruby": (
-        rf"{_RUBY_HEAD}|(?:else|elsif|rescue|ensure)\b.*|.*\bdo(?:[ \t]*\|[^|]*\|)?",
-        r"\b(?:do(?:[ \t]*\|[^|]*\|)?|begin|else|ensure)|\)",
-    ),
-    "lua": (r".*\bfunction\b[^()]*\([^()]*\)|(?:.*\b)?(?:then|do|else|repeat)", r"\)|\b(?:then|do|else|repeat)"),
+    **_of_each(_RUBY, "ruby crystal"),
+    **_of_each(_LUA, "lua luau"),
     "elixir": (r"(?:.*\b)?do|.*\bfn\b.*->|else|rescue|catch|after", r"\b(?:do|else|rescue|catch|after)|->"),
-    "julia": (rf"{_JULIA_HEAD}|(?:else|elseif|catch|finally)\b.*|.*\bdo\b[\w, ]*", r"\)|\b(?:do|begin|else)"),
+    "julia": (
+        rf"{_JULIA_HEAD}|(?:.*[\s=])?begin|(?:else|elseif|catch|finally)\b.*|.*\bdo\b[\w, ]*",
+        r"\)|\b(?:do|begin|else)",
+    ),
+    "fish": (r"(?!.*[\s;]end\b)(?:function|if|for|while|begin|switch|else)\b.*", r"\b(?:begin|else)"),
+    "vim": (
+        r"(?!.*\|[ \t]*end\w+\Z)(?:if|for|while|function|try|else|elseif|catch|finally)\b.*",
+        r"\)|\b(?:abort|try|else|finally)",
+    ),
     "shellscript": (r"(?:.*\b)?(?:then|do|else)|case\b.*\bin", r"\b(?:then|do|else|in)"),
     "cmake": (r"(?i:if|elseif|else|foreach|while|function|macro|block)[ \t]*\(.*\)", r"\)"),
     "latex": (r"\\begin\{[^{}]*\}.*", r"[}\]]"),
@@ -92,6 +112,8 @@ _OPENING = {
 In `if x`, the condition may go on; after `items.each do`, a new line begins.
 """
 _HEADS = {language: (re.compile(line), re.compile(rf"(?:{end})\Z")) for language, (line, end) in _OPENING.items()}
+_WITH_VALUES = frozenset({"ruby", "crystal"})  # languages where a statement has a value: `a = case b`
+_VALUE = re.compile(r"[^=]*[^\s=!<>][ \t]*=[ \t]*")
 _ENVIRONMENT = re.compile(r"\\begin(\{[^{}]*\})")
 _PREPROCESSED = _of_each("#", "c cpp cuda-cpp objective-c objective-cpp csharp swift glsl")
 """By language, what begins a line for the preprocessor."""
@@ -129,7 +151,7 @@ def opens_words(line: str, language: str, *, ended: bool = False) -> bool:
         ended: Whether nothing else may belong to the line.
     """
     head, ending = _HEADS.get(language, (None, None))
-    text = line.strip()
+    text = _without_comment(line, language).strip()
     if head is None or ending is None or head.fullmatch(text) is None:
         return False
     return not ended or ending.search(text) is not None
@@ -153,7 +175,8 @@ def continues_block(line: str, head: str, language: str) -> bool:
     if language == "yaml" and is_item(line):
         return head.rstrip().endswith(":")
     word = _first_word(line)
-    return word in _CONTINUING and _first_word(head) in _ONLY_AFTER.get(word, (_first_word(head),))
+    first = _VALUE.sub("", head, count=1) if language in _WITH_VALUES else head
+    return word in _continuing(language) and _first_word(first) in _ONLY_AFTER.get(word, (_first_word(first),))
 
 
 def closes_block(line: str, head: str, language: str) -> bool:
@@ -174,14 +197,14 @@ def _closer(head: str, language: str) -> str:
 def may_stay_in_block(line: str, language: str) -> bool:
     """Return whether an unfinished line can still become one that continues or closes a block."""
     text = line.lstrip()
-    words = (*_CONTINUING, *_CLOSING.get(language, ()), "</", "\\end{")
+    words = (*_continuing(language), *_CLOSING.get(language, ()), "</", "\\end{")
     return text.startswith(("</", "\\end{")) or any(word.startswith(text) for word in words)
 
 
-def is_clause(line: str) -> bool:
+def is_clause(line: str, language: str) -> bool:
     """Return whether a line goes on with a statement above it: `else`, `rescue`."""
     word = _first_word(line)
-    return word in _CONTINUING and word not in _ONLY_AFTER
+    return word in _continuing(language) and word not in _ONLY_AFTER
 
 
 def is_item(line: str) -> bool:
@@ -193,6 +216,19 @@ def is_preprocessed(line: str, language: str) -> bool:
     """Return whether a line is one for the preprocessor, whose indentation says nothing."""
     mark = _PREPROCESSED.get(language)
     return mark is not None and line.lstrip().startswith(mark)
+
+
+def _continuing(language: str) -> tuple[str, ...]:
+    return _CONTINUING + _CLAUSES.get(language, ())
+
+
+def _without_comment(line: str, language: str) -> str:
+    """Return a line without the comment that it ends with."""
+    mark = style_of(language).line_comment
+    if not mark or mark not in line:
+        return line
+    found = scan(line, language)
+    return line[: found.string_start] if found.comment else line
 
 
 def _first_word(line: str) -> str:

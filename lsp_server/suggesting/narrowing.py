@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from completion.request import Suggestion
 from completion.syntax.brackets import CLOSER_OF, scan
@@ -95,9 +96,11 @@ def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
     """
     if length == len(left.text):
         return left
-    text, later = left.text[:length], _opened_later(left.text, length, now.suffix)
-    own = _own_closers(text, now.suffix[: left.replace_after + later])
-    return replace(left, text=text, replace_after=own - _opened_again(text, now.suffix[:own]))
+    text, whole = left.text[:length], left.replace_after
+    later = now.suffix[whole : whole + _opened_later(left.text, length, now.suffix)]
+    closers = now.suffix[:whole] + "".join(takewhile(CLOSERS.__contains__, later))
+    own = _own_closers(text, closers)
+    return replace(left, text=text, replace_after=own - _opened_again(text, closers[:own]))
 
 
 def opens_pair(left: Remainder, now: Situation) -> bool:
@@ -166,7 +169,7 @@ def _own_closers(text: str, after: str) -> int:
             if closer is None or closer.character != character:
                 break
             count, at = place, closer.offset + 1
-        elif (count and text.startswith(character, at)) or (character == ">" and ">" in text[at:]):
+        elif text.startswith(character, at) or (character == ">" and ">" in text[at:]):
             count, at = place, text.index(character, at) + 1
     return count
 

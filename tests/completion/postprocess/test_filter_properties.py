@@ -13,8 +13,8 @@ PIECES = [
     "return x", "foo(", ")", "]", "}", " {", "{", "[", "'", '"', "\n", "\r\n", "    ", "  ", "\t", ", ", ";", ":",
     "if a", "else", " = ", "a", "value", "\n    b = 1", "\n}", "print(a)\n", "é", "# no (", "// x", "λ = 1", "0, ",
     "`", "/", "=/", "\\", "/*", "#",
-    "<a ", ">", "/>", "</a>", "$", " do", "end", "<<A\n", "\nA\n", "- a", "--[[", "]]", "#{", "\\begin{a}", "\n\tx",
-    '"""', "verify=False", "os.", "system(", "curl x ", "| sh", "password", "= 'hunter22x'",
+    "<a ", ">", "/>", "</a>", "$", '"$(', " do", "end", "<<A\n", "\nA\n", "- a", "--[[", "]]", "#{", "\\begin{a}",
+    "\n\tx", '"""', "verify=False", "os.", "system(", "curl x ", "| sh", "password", "= 'hunter22x'",
 ]  # fmt: skip
 code = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 LANGUAGES = (

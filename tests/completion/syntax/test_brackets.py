@@ -120,6 +120,26 @@ def test_a_slash_that_begins_no_regular_expression_is_code(language, text, unope
     assert (characters(found.open), characters(found.unopened), found.string) == ("", unopened, "")
 
 
+@pytest.mark.parametrize(
+    ("language", "before", "text", "unopened"),
+    [
+        ("shellscript", "if [[ $", "# -eq 0 ]]", "]]"),
+        ("shellscript", "n=$((${", "#a[@]}))", "}))"),
+        ("shellscript", "if [[ ", "# a ]]", ""),
+        ("perl", "for (0 .. $", "#a)", ")"),
+        ("php", "f(a) ", "# b)", ""),
+        ("ruby", "if (a =~ ", "/b)/)", ")"),
+        ("javascript", "if (a ", "/b) / c)", "))"),
+        ("javascript", "  return ", "/b)/)", ")"),
+    ],
+)
+def test_what_is_before_a_text_says_what_its_first_characters_are(language, before, text, unopened):
+    found = scan(text, language, before=before)
+    assert characters(found.unopened) == unopened
+    assert found.unopened == scan(text, language, before=f"x = 1; {before}").unopened
+    assert all(text[bracket.offset] == bracket.character for bracket in found.unopened)
+
+
 def test_a_string_that_begins_before_the_text_ends_at_its_quote():
     found = scan("abc') + (", "python", "'")
     assert found.string_end == 4

@@ -91,6 +91,11 @@ def test_what_is_left_of_a_suggestion_after_typing(case):
         ('x = ["', '"]', 2, 'a", f("b (c")]', 'a", f("b (', 'x = ["a", f("b ("]'),
         ("at = [(", ")]", 2, "0, 0), (1, 1)]", "0, 0), (1", "at = [(0, 0), (1)]"),
         ("at = [(", ")]", 2, "0, 0)], [(1, 1)]", "0, 0)], [(1", "at = [(0, 0)], [(1)]"),
+        ('f("', '")', 1, 'a", "b", c', 'a", "b', 'f("a", "b")'),
+        ('f("', '")', 1, 'a", "b", c', 'a", "b"', 'f("a", "b")'),
+        ("    b();", "\n}", 0, "\n}\n\nvoid f() {", "\n}\n\nvoid f", "    b();\n}\n\nvoid f\n}"),
+        ("    b();", "\r\n}", 0, "\r\n}\r\n\r\nvoid f() {", "\r\n}", "    b();\r\n}\r\n}"),
+        ("", "foo(a)", 0, "for (b) {", "for", "forfoo(a)"),
     ],
 )
 def test_the_shown_part_of_a_suggestion_replaces_the_closers_that_it_contains(
