@@ -144,6 +144,6 @@ def test_text_does_not_take_the_place_of_an_error_at_the_cursor_by_another_one()
 
 
 def test_what_is_missing_at_the_start_of_a_file_is_an_error():
-    check = JoinedCheck(load_documents("typescript").document(b""), 0, 0)
-    assert check.adds_errors(b",x;")
-    assert not check.sound(b",x;")
+    check = JoinedCheck(load_documents("go").document(b""), 0, 0)
+    assert check.adds_errors(b"= x")
+    assert not check.sound(b"= x")

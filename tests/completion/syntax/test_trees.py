@@ -11,8 +11,7 @@ from completion.syntax.trees import error_count, parse
         ("python", "x = f(1)\n", 0),
         ("python", "x = f(1\n", 1),
         ("python", "$", 2),  # an ERROR node in another, without children
-        ("python", "= 1\n", 1),  # what is missing is missing at the start of the text
-        ("typescript", ",x;", 1),
+        ("go", "= x", 1),  # what is missing is missing at the start of the text
         ("typescript", ",x}", 2),
         ("c", "int f(void) { return x", 1),
     ],
