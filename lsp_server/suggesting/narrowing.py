@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from completion.request import Suggestion
@@ -12,6 +13,7 @@ from lsp_server.gate.features import typed_between
 CLOSERS = frozenset(")]}>\"'`")
 """Characters that editors insert after the cursor when the user types their opener."""
 
+_LINE_END = re.compile(r"[\r\n]")
 _QUOTES = ('"""', "'''", '"', "'", "`")
 
 MAX_CLOSERS = 3
@@ -90,12 +92,14 @@ def remainder(
 def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
     """Return the first `length` characters of a remainder. They replace the closers that they contain themselves.
 
-    These are also closers that the whole remainder leaves for what it opens later, as `a), (b` does between brackets.
+    These are also closers that the whole remainder leaves for what it opens later, as `a), (b` does between brackets,
+    on the cursor's line.
     """
     if length == len(left.text):
         return left
-    text, later = left.text[:length], _opened_later(left.text, length, now.suffix)
-    return replace(left, text=text, replace_after=_own_closers(text, now.suffix[: left.replace_after + later]))
+    text, line = left.text[:length], _LINE_END.split(now.suffix, 1)[0]
+    reach = left.replace_after + _opened_later(left.text, length, now.suffix)
+    return replace(left, text=text, replace_after=_own_closers(text, line[:reach]))
 
 
 def opens_pair(left: Remainder, now: Situation) -> bool:

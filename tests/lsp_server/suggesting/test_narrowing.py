@@ -100,6 +100,8 @@ def test_closers_are_typed_over_and_others_added_meanwhile(suffix, replaced, tex
         ('f(a["', '"])', 0, 'x"], a["y', 'x"]', 'f(a["x"])'),
         ("if (a) {", "}", 0, " b(); } else { c();", " b(); }", "if (a) { b(); }"),
         ("g(f(", ")", 0, "a), b", "a)", "g(f(a))"),
+        ("@A", "\n\n", 0, "\nclass C {\n    x", "\nclass C", "@A\nclass C\n\n"),
+        ("[", "]\r\n", 0, "A]\r\n[B(c)]\r\nclass C {", "A]\r\n[B", "[A]\r\n[B\r\n"),
     ],
 )
 def test_the_shown_part_of_a_suggestion_replaces_the_closers_that_it_contains(
