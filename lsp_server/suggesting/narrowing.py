@@ -14,6 +14,7 @@ CLOSERS = frozenset(")]}>\"'`")
 """Characters that editors insert after the cursor when the user types their opener."""
 
 _LINE_END = re.compile(r"[\r\n]")
+_OPENED_LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?=[)\]}])")
 _QUOTES = ('"""', "'''", '"', "'", "`")
 
 MAX_CLOSERS = 3
@@ -85,8 +86,11 @@ def remainder(
     text = suggestion.text[len(typed) :]
     if not text and not grows:
         return None
-    replaced = _replaced(start, now, suggestion.replace_after, text)
-    return None if replaced is None else Remainder(index, text, replaced)
+    opened = _opened_line(start, now)
+    replaced = _replaced(start, _without(opened, now), suggestion.replace_after, text)
+    if replaced and opened:  # its closer stays on a line of its own
+        text, replaced = _before_closer(text), 0
+    return None if replaced is None or not (text or grows) else Remainder(index, text, replaced)
 
 
 def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
@@ -114,13 +118,36 @@ def opens_pair(left: Remainder, now: Situation) -> bool:
 
 def typed_since(start: Situation, now: Situation) -> str | None:
     """Return the text that was typed since `start`; None if anything else changed."""
-    changes = _closer_changes(start, now)
+    changes = _closer_changes(start, _without(_opened_line(start, now), now))
     if changes is None:
         return None
     typed = typed_between(start.prefix, now.prefix, now.offset - start.offset)
     over = start.suffix[: changes[0]]
     is_typed = typed is not None and all(typed.count(closer) >= over.count(closer) for closer in over)
     return typed if is_typed else None
+
+
+def _opened_line(start: Situation, now: Situation) -> str:
+    """Return the line end and indentation that an editor put before a closer since then; "" if it did not.
+
+    It does so at a line end that is typed between a bracket and its closer.
+    """
+    if _closer_changes(start, now) is not None:
+        return ""
+    typed = typed_between(start.prefix, now.prefix, now.offset - start.offset)
+    opened = _OPENED_LINE.match(now.suffix) if typed and _LINE_END.search(typed) else None
+    return opened.group() if opened else ""
+
+
+def _without(opened: str, now: Situation) -> Situation:
+    """Return the text around a cursor without the start of the text after it."""
+    return replace(now, suffix=now.suffix[len(opened) :]) if opened else now
+
+
+def _before_closer(text: str) -> str:
+    """Return the lines of a text before the bracket that closes what is open at the cursor."""
+    unopened = scan(text, "").unopened
+    return text[: unopened[0].offset].rstrip() if unopened else text
 
 
 def _closer_changes(start: Situation, now: Situation) -> tuple[int, int] | None:

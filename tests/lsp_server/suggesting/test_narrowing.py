@@ -78,6 +78,41 @@ def test_closers_are_typed_over_and_others_added_meanwhile(suffix, replaced, tex
 
 
 @pytest.mark.parametrize(
+    ("suffix", "replaced", "text", "typed", "now", "left"),
+    [
+        ("", 0, " {\n    a();\n    b();\n}", " {\n    ", "\n}", "a();\n    b();"),
+        ("", 0, " {\n    a();\n    b();\n}", " {\n    a", "\n}", "();\n    b();"),
+        ("}", 1, "\n    a();\n}", "\n    ", "\n}", "a();"),
+        ("}\n", 0, "\n    a();", "\n    ", "\n}\n", "a();"),
+        ("", 0, "({\n    a: 1,\n  });", "({\n    ", "\n  })", "a: 1,"),
+        ("}", 0, "\r\n\ta();", "\r\n\t", "\r\n}", "a();"),
+        (")\n", 1, "\n    a,\n)", "\n    ", "\n)\n", "a,"),
+        ("}", 1, "\n    a();\n}", "\n  ", "\n}", "  a();"),
+        ("}", 1, "\n    a();\n}", "\n    a();", "\n}", None),
+        ("}", 0, "a", "", "\n}", None),
+    ],
+    ids=[
+        *("a block", "its first letter", "the closer was there", "no closer in the text", "two closers", "line ends"),
+        *("a call", "another indentation", "nothing is left", "nothing was typed"),
+    ],
+)
+def test_a_suggestion_stays_when_a_typed_line_end_puts_the_closer_on_a_line_of_its_own(
+    suffix, replaced, text, typed, now, left
+):
+    remainders = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
+    assert [(one.text, one.replace_after) for one in remainders or ()] == ([(left, 0)] if left else [])
+
+
+def test_what_follows_the_shown_part_of_an_opened_block_leaves_its_closer_out():
+    now = Situation("P {\n    ", "\n}")
+    generation = generation_of(" {\n    a();\n    b();\n}")
+    (whole,) = generation.remainders(now)
+    rest = generation.rest("next", now, shortened(whole, len("a();"), now))
+    assert [one.text for one in rest.last.suggestions] == ["\n    b();"]
+    assert rest.start == Situation("P {\n    a();", "\n}")
+
+
+@pytest.mark.parametrize(
     ("before", "after", "replaced", "text", "shown", "result"),
     [
         ('mail["S', '"]', 2, 'ubject"] = f"Your order"', 'ubject"] =', 'mail["Subject"] ='),
