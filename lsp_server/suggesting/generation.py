@@ -156,10 +156,7 @@ class Generation:
         return fitting if fitting or (self.running and not self.last.suggestions) else None
 
     def _may_come(self, typed: str) -> bool:
-        """Return whether greedy decoding agrees with what was typed. If not, a new request finds the other text sooner.
-
-        The filters rewrite blanks.
-        """
+        """Return whether greedy decoding agrees with what was typed but for blanks; if not, a new request is sooner."""
         if self.last is None or self.is_first_complete or not self.running:
             return True
         greedy, wanted = "".join(self.last.greedy.split()), "".join(typed.split())
@@ -170,9 +167,9 @@ class Generation:
         first, *others = left
         suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
         typed = len(typed_since(self.start, now) or "")
-        end = worthwhile_end(suggestion, typed, grows=not self.is_first_complete)
-        shown = shortened(first, min(end - typed, len(first.text)), now)
-        return (shown, *others) if end > typed and not opens_pair(shown, now) else ()
+        length = worthwhile_end(suggestion, typed, grows=not self.is_first_complete) - typed
+        shown = shortened(first, min(length, len(first.text)), now)
+        return (shown, *others) if length > 0 and not opens_pair(shown, now) else ()
 
     def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
         """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""
