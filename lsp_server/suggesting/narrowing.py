@@ -14,7 +14,8 @@ CLOSERS = frozenset(")]}>\"'`")
 """Characters that editors insert after the cursor when the user types their opener."""
 
 _LINE_END = re.compile(r"[\r\n]")
-_OPENED_LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?=[)\]}])")
+_OPENED_LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?=[)\]}]|</)")
+_END_TAG = re.compile(r"""([)\]}"'`]{0,3})</([\w.:-]*)>""")  # after the closers of what was typed in it
 _QUOTES = ('"""', "'''", '"', "'", "`")
 
 MAX_CLOSERS = 3
@@ -86,10 +87,12 @@ def remainder(
     text = suggestion.text[len(typed) :]
     if not text and not grows:
         return None
-    opened = _opened_line(start, now)
-    replaced = _replaced(start, _without(opened, now), suggestion.replace_after, text)
-    if replaced and opened:  # its closer stays on a line of its own
+    before, line, tag = _without_additions(start, now)
+    replaced = _replaced(start, before, suggestion.replace_after, text)
+    if replaced and line:  # its closer stays on a line of its own
         text, replaced = _before_closer(text), 0
+    if tag is not None:
+        text = _before_end_tag(text, tag)
     return None if replaced is None or not (text or grows) else Remainder(index, text, replaced)
 
 
@@ -118,7 +121,7 @@ def opens_pair(left: Remainder, now: Situation) -> bool:
 
 def typed_since(start: Situation, now: Situation) -> str | None:
     """Return the text that was typed since `start`; None if anything else changed."""
-    changes = _closer_changes(start, _without(_opened_line(start, now), now))
+    changes = _closer_changes(start, _without_additions(start, now)[0])
     if changes is None:
         return None
     typed = typed_between(start.prefix, now.prefix, now.offset - start.offset)
@@ -127,21 +130,36 @@ def typed_since(start: Situation, now: Situation) -> str | None:
     return typed if is_typed else None
 
 
-def _opened_line(start: Situation, now: Situation) -> str:
-    """Return the line end and indentation that an editor put before a closer since then; "" if it did not.
+def _without_additions(start: Situation, now: Situation) -> tuple[Situation, str, str | None]:
+    """Return the text around a cursor without what an editor has added after it besides closers, and what that is.
 
-    It does so at a line end that is typed between a bracket and its closer.
+    It puts a line end with indentation before a closer or end tag, where a line end is typed between it and its opener,
+    and adds an end tag after a tag that is typed.
+
+    Returns:
+        The text; the line end and indentation, "" for none; the name of the end tag, None for none.
     """
-    if _closer_changes(start, now) is not None:
-        return ""
-    typed = typed_between(start.prefix, now.prefix, now.offset - start.offset)
-    opened = _OPENED_LINE.match(now.suffix) if typed and _LINE_END.search(typed) else None
-    return opened.group() if opened else ""
+    if _closer_changes(start, now) is None:
+        typed = typed_between(start.prefix, now.prefix, now.offset - start.offset) or ""
+        opened = _OPENED_LINE.match(now.suffix) if _LINE_END.search(typed) else None
+        line = opened.group() if opened else ""
+        tag = _END_TAG.match(now.suffix, len(line)) if ">" in typed else None
+        for end in (tag, None):
+            rest = now.suffix[len(line) :] if end is None else end.group(1) + now.suffix[end.end() :]
+            before = replace(now, suffix=rest)
+            if _closer_changes(start, before) is not None:
+                return before, line, None if end is None else end.group(2)
+    return now, "", None
 
 
-def _without(opened: str, now: Situation) -> Situation:
-    """Return the text around a cursor without the start of the text after it."""
-    return replace(now, suffix=now.suffix[len(opened) :]) if opened else now
+def _before_end_tag(text: str, name: str) -> str:
+    """Return a text up to the end of a tag that is open at the cursor; all of it if it has no such end."""
+    depth = 0
+    for found in re.finditer(rf"<(/?){re.escape(name)}(?![\w.:-])", text):
+        depth += -1 if found.group(1) else 1
+        if depth < 0:
+            return text[: found.start()].rstrip()
+    return text
 
 
 def _before_closer(text: str) -> str:

@@ -23,6 +23,8 @@ EXTRA_WHEN_INVOKED = 2
 _OPENED_LINE = re.compile(r"((?:\r\n|\r|\n)[ \t]*)(?:\r\n|\r|\n)[ \t]*\Z")
 """The line end that editors insert between a bracket and its closer, and the one that they put before the closer."""
 
+_END_TAG = re.compile(r"</[\w.:-]*>")
+
 _UNWANTED = {reason.value: reason for reason in (EmptyReason.IN_COMMENT, EmptyReason.IN_STRING)}
 
 SITUATION_CHARACTERS = 8_000
@@ -93,8 +95,8 @@ def situation_at(document: Document, place: Place) -> Situation:
 def likely_situations(document: Document, edits: Sequence[Edit]) -> list[Situation]:
     """Return the text around the likely cursors after the edits of an event.
 
-    These are after the text that was inserted last, and before closers at its end, or before the line end that puts a
-    closer on a line of its own.
+    These are after the text that was inserted last, and before closers at its end, before the line end that puts a
+    closer on a line of its own, or before an end tag.
     """
     edit = last_insertion(edits)
     typed = len(edit.inserted)
@@ -102,6 +104,8 @@ def likely_situations(document: Document, edits: Sequence[Edit]) -> list[Situati
     counts = [*range(typed, fewest - 1, -1)]
     if opened := _OPENED_LINE.search(edit.inserted):
         counts.append(opened.end(1))
+    if _END_TAG.fullmatch(edit.inserted):
+        counts.append(0)
     return [situation_at(document, document.lines.advance(edit.start, count)) for count in counts]
 
 

@@ -63,6 +63,16 @@ async def test_a_line_end_that_the_user_types_between_brackets_keeps_the_suggest
     assert len(editor.engine.requests) == 1
 
 
+async def test_an_end_tag_that_the_editor_adds_keeps_the_suggestion():
+    editor = ScriptedEditor("<p", language="html")
+    assert texts(await editor.ask_and_hear(">Nothing found.</p>")) == [">Nothing found.</p>"]
+    editor.type(">")
+    assert texts(await editor.ask()) == ["Nothing found.</p>"]
+    editor.edit(editor.cursor, editor.cursor, "</p>")
+    assert texts(await editor.ask()) == ["Nothing found."]
+    assert len(editor.engine.requests) == 1
+
+
 async def test_new_lines_that_were_hidden_between_brackets_are_there_after_the_line_end():
     editor = ScriptedEditor("type A struct {}\n", cursor=len("type A struct {"), language="go")
     assert (await editor.ask_and_hear("\n\tmu sync.Mutex")).reason is EmptyReason.HIDDEN

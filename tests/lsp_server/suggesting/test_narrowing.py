@@ -90,17 +90,29 @@ def test_closers_are_typed_over_and_others_added_meanwhile(suffix, replaced, tex
         ("}", 1, "\n    a();\n}", "\n  ", "\n}", "  a();"),
         ("}", 1, "\n    a();\n}", "\n    a();", "\n}", None),
         ("}", 0, "a", "", "\n}", None),
+        ("", 0, "b>{x}</b>", "b>", "</b>", "{x}"),
+        ("\n", 0, "p>a <p>b</p> c</p>", "p>", "</p>\n", "a <p>b</p> c"),
+        ("</i>", 0, "b>", "b>", "</b></i>", None),
+        ("", 0, "ul>\n  <li>", "ul>\n  ", "\n</ul>", "<li>"),
+        ("", 0, "ul>\n  <li></li>\n</ul>", "ul>\n  ", "\n</ul>", "<li></li>"),
+        ("", 0, "b", "", "</b>", None),
     ],
     ids=[
         *("a block", "its first letter", "the closer was there", "no closer in the text", "two closers", "line ends"),
         *("a call", "another indentation", "nothing is left", "nothing was typed"),
+        *("an end tag", "the same tag inside", "no content", "a line in a tag", "lines in a tag", "no tag was typed"),
     ],
 )
-def test_a_suggestion_stays_when_a_typed_line_end_puts_the_closer_on_a_line_of_its_own(
+def test_a_suggestion_stays_when_the_editor_adds_an_end_tag_or_puts_the_closer_on_a_line_of_its_own(
     suffix, replaced, text, typed, now, left
 ):
     remainders = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
     assert [(one.text, one.replace_after) for one in remainders or ()] == ([(left, 0)] if left else [])
+
+
+def test_a_closer_that_is_typed_before_an_end_tag_is_replaced_without_the_tag():
+    (left,) = generation_of("b>{x}</b>").remainders(Situation("Pb>{", "}</b>"))
+    assert (left.text, left.replace_after) == ("x}", 1)
 
 
 def test_what_follows_the_shown_part_of_an_opened_block_leaves_its_closer_out():
