@@ -14,8 +14,10 @@ CLOSERS = frozenset(")]}>\"'`")
 """Characters that editors insert after the cursor when the user types their opener."""
 
 _LINE_END = re.compile(r"[\r\n]")
-_OPENED_LINE = re.compile(r"(?:\r\n|\r|\n)[ \t]*(?=[)\]}]|</)")
-_END_TAG = re.compile(r"""([)\]}"'`]{0,3})</([\w.:-]*)>""")  # after the closers of what was typed in it
+_ADDITION = re.compile(r"""([)\]}>"'`]{0,3}?)(?:(?:\r\n|\r|\n)[ \t]*(?=[)\]}]|</)|</([\w.:-]*)>)""")
+"""Closers, and what an editor adds after them: a line end before a closer or end tag, or an end tag."""
+
+_MAX_ADDITIONS = 6  # line ends and end tags that one suggestion brings while it is typed
 _QUOTES = ('"""', "'''", '"', "'", "`")
 
 MAX_CLOSERS = 3
@@ -87,10 +89,10 @@ def remainder(
     text = suggestion.text[len(typed) :]
     if not text and not grows:
         return None
-    before, line, tag = _without_additions(start, now)
+    before, own, tag = _without_additions(start, now)
     replaced = _replaced(start, before, suggestion.replace_after, text)
-    if replaced and line:  # its closer stays on a line of its own
-        text, replaced = _before_closer(text), 0
+    if own is not None and replaced is not None and replaced > len(own):  # the others stay after what was added
+        text, replaced = _before_closer(text, own), len(own)
     if tag is not None:
         text = _before_end_tag(text, tag)
     return None if replaced is None or not (text or grows) else Remainder(index, text, replaced)
@@ -130,26 +132,30 @@ def typed_since(start: Situation, now: Situation) -> str | None:
     return typed if is_typed else None
 
 
-def _without_additions(start: Situation, now: Situation) -> tuple[Situation, str, str | None]:
+def _without_additions(start: Situation, now: Situation) -> tuple[Situation, str | None, str | None]:
     """Return the text around a cursor without what an editor has added after it besides closers, and what that is.
 
     It puts a line end with indentation before a closer or end tag, where a line end is typed between it and its opener,
     and adds an end tag after a tag that is typed.
 
     Returns:
-        The text; the line end and indentation, "" for none; the name of the end tag, None for none.
+        The text; the closers before the first addition, None without one; the name of the first end tag, None for none.
     """
-    if _closer_changes(start, now) is None:
-        typed = typed_between(start.prefix, now.prefix, now.offset - start.offset) or ""
-        opened = _OPENED_LINE.match(now.suffix) if _LINE_END.search(typed) else None
-        line = opened.group() if opened else ""
-        tag = _END_TAG.match(now.suffix, len(line)) if ">" in typed else None
-        for end in (tag, None):
-            rest = now.suffix[len(line) :] if end is None else end.group(1) + now.suffix[end.end() :]
-            before = replace(now, suffix=rest)
-            if _closer_changes(start, before) is not None:
-                return before, line, None if end is None else end.group(2)
-    return now, "", None
+    if _closer_changes(start, now) is not None:
+        return now, None, None
+    typed = typed_between(start.prefix, now.prefix, now.offset - start.offset) or ""
+    kept, rest, own, tag = "", now.suffix, None, None
+    for _ in range(_MAX_ADDITIONS):
+        found = _ADDITION.match(rest)
+        is_possible = found is not None and (">" in typed if found.group(2) is not None else _LINE_END.search(typed))
+        if found is None or not is_possible:
+            break
+        kept, rest = kept + found.group(1), rest[found.end() :]
+        own, tag = found.group(1) if own is None else own, found.group(2) if tag is None else tag
+        before = replace(now, suffix=kept + rest)
+        if _closer_changes(start, before) is not None:
+            return before, own, tag
+    return now, None, None
 
 
 def _before_end_tag(text: str, name: str) -> str:
@@ -162,10 +168,11 @@ def _before_end_tag(text: str, name: str) -> str:
     return text
 
 
-def _before_closer(text: str) -> str:
-    """Return the lines of a text before the bracket that closes what is open at the cursor."""
-    unopened = scan(text, "").unopened
-    return text[: unopened[0].offset].rstrip() if unopened else text
+def _before_closer(text: str, own: str) -> str:
+    """Return the lines of a text before the bracket that closes what is open at the cursor outside of `own` closers."""
+    unopened = scan(text, "", _string_around(own)).unopened
+    count = sum(closer in BRACKET_CLOSERS for closer in own)
+    return text[: unopened[count].offset].rstrip() if len(unopened) > count else text
 
 
 def _closer_changes(start: Situation, now: Situation) -> tuple[int, int] | None:

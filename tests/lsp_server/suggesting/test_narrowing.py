@@ -115,6 +115,21 @@ def test_a_closer_that_is_typed_before_an_end_tag_is_replaced_without_the_tag():
     assert (left.text, left.replace_after) == ("x}", 1)
 
 
+@pytest.mark.parametrize(
+    ("suffix", "replaced", "text", "typed", "now", "left"),
+    [
+        ("}", 0, "\n\ta.Lock()\n\tb()", "\n\ta.Lock(", ")\n}", (")\n\tb()", 1)),
+        ("}", 1, "\n  f(x)\n}", "\n  f(", ")\n}", ("x)", 1)),
+        ("", 0, "{\n  if (x) {\n    y\n  }\n}", "{\n  if (x) {\n    ", "\n  }\n}", ("y", 0)),
+        ("", 0, "tr>\n  <td>{x}</td>\n</tr>", "tr>\n  <td>", "</td>\n</tr>", ("{x}", 0)),
+    ],
+    ids=["a call in a block", "before its end", "a block in a block", "a tag in a tag"],
+)
+def test_a_suggestion_stays_while_the_editor_closes_more_in_an_opened_block(suffix, replaced, text, typed, now, left):
+    remainders = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
+    assert [(one.text, one.replace_after) for one in remainders or ()] == [left]
+
+
 def test_what_follows_the_shown_part_of_an_opened_block_leaves_its_closer_out():
     now = Situation("P {\n    ", "\n}")
     generation = generation_of(" {\n    a();\n    b();\n}")
