@@ -22,6 +22,7 @@ _LANGUAGE_OF_ENDING = {
     ".clj": "clojure", ".proto": "proto3", ".zig": "zig", ".tf": "terraform", ".tfvars": "terraform",
     ".hcl": "terraform", ".graphql": "graphql", ".gql": "graphql", ".mk": "makefile", ".cmake": "cmake",
     ".dockerfile": "dockerfile", ".html": "html", ".htm": "html", ".xml": "xml", ".lua": "lua", ".hs": "haskell",
+    ".ml": "ocaml", ".mli": "ocaml", ".fs": "fsharp", ".fsi": "fsharp", ".fsx": "fsharp",
     ".ps1": "powershell", ".psm1": "powershell", ".md": "markdown", ".markdown": "markdown", ".mdx": "markdown",
     ".rst": "restructuredtext", ".adoc": "asciidoc", ".tex": "latex", ".sty": "latex",
 }  # fmt: skip

@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from completion.closing.continuations import ANY, continuations
+from completion.closing.continuations import ANY, continuations, missing_operands
 from completion.closing.jsx_tags import open_tags
 from completion.closing.python_endings import python_endings
 from completion.postprocess.context import Context, closes_string
@@ -21,6 +21,9 @@ _WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})
 _WITH_TRY = frozenset({*_WITH_TAGS, "typescript", "java", "cpp"})
 _WITH_DO = _WITH_TRY | {"c"}
 _BLOCK_WORD = re.compile(r"\b(try|do)\s*\Z")
+_WITH_HEADS = _WITH_DO | {"typescriptreact"}
+_HEAD = re.compile(r"\b(?:if|for|while|switch|catch|synchronized)\s*\(")  # the head of a statement with a body
+_HEAD_WORD = re.compile(_HEAD.pattern.removesuffix(r"\(") + r"\Z")
 _HEAD_CHARACTERS = 40  # before a bracket, among which the keyword of its block is
 _LINE_ENDS = frozenset(")]}\"'`")
 
@@ -48,8 +51,11 @@ def endings(text: str, context: Context) -> tuple[str, ...]:
     if context.language == "python":
         return python_endings(text, context, still_to_close(text, context))
     ways = [still_to_close(text, context, with_tags=True)] if context.language in _WITH_TAGS else []
-    if not context.invoked and _open_angles(_last_line(text, context), context.language):
+    line = "" if context.invoked else _last_line(text, context)
+    if _open_angles(line, context.language):
         ways.append(still_to_close(text, context, with_angles=True))
+    if context.language in _WITH_HEADS and _HEAD.search(line):
+        ways.append(still_to_close(text, context, with_bodies=True))
     ways.append(still_to_close(text, context))
     found = (each for closers in ways if closers is not None for each in _completed(closers, text, context))
     return tuple(dict.fromkeys(found))
@@ -80,15 +86,19 @@ def _completed(closers: str, text: str, context: Context) -> Iterator[str]:
     """Yield the texts that complete the document with these closers."""
     if context.invoked and not closers:
         return
+    line = _last_line(text, context)
+    operands = () if context.invoked else missing_operands(line, context.language)
     for each in _closed(closers, text, context):
         if each:
             yield each
         if each.strip(";"):
             yield ANY + each
+        yield from (operand + each for operand in operands)
     if not context.invoked:
-        found = continuations(_last_line(text, context), context.language)
+        found = (*continuations(line, context.language), *operands)
         for count in range(len(closers) + 1):  # what the line opens is closed before it goes on
             yield from (closers[:count] + each + closers[count:] for each in found)
+            yield from (f"{closers[:count]}{operand}{closers[count:]};" for operand in operands)
 
 
 def _closed(closers: str, text: str, context: Context) -> Iterator[str]:
@@ -105,19 +115,22 @@ def _closed(closers: str, text: str, context: Context) -> Iterator[str]:
     if not context.invoked:
         if block >= 0:
             yield f"{closers[: block + 1]};{closers[block + 1 :]}"  # the block ends an expression
+            yield f"{closers[:block]};{closers[block:]};"  # the block is within one
         if not context.line_after.strip():
             yield from announced(text, context)
         yield f"{closers}{{}}"  # the head of a block
 
 
-def still_to_close(text: str, context: Context, *, with_tags: bool = False, with_angles: bool = False) -> str | None:
+def still_to_close(
+    text: str, context: Context, *, with_tags: bool = False, with_angles: bool = False, with_bodies: bool = False
+) -> str | None:
     """Return what closes, after `text`, the brackets, the string and the comment that are being typed.
 
     These are open at the cursor, and neither the text after the cursor nor `text` closes them. The brackets that `text`
-    opens are closed, too; with `with_tags`, also JSX elements, with `with_angles`, type arguments of the last line. The
-    result is "" if nothing is open, and None if closers at the end of `text` do not help: it has a closer too many, or
-    ends within a string of its own. A string or comment of several lines may stay open if the user did not ask for the
-    suggestion.
+    opens are closed, too; with `with_tags`, also JSX elements, with `with_angles`, type arguments of the last line, and
+    with `with_bodies`, an empty body after the parentheses of a head such as `for (`. The result is "" if nothing is
+    open, and None if closers at the end of `text` do not help: it has a closer too many, or ends within a string of its
+    own. A string or comment of several lines may stay open if the user did not ask for the suggestion.
     """
     if closes_string(context.before, context.suffix, context.language):
         return ""
@@ -138,7 +151,9 @@ def still_to_close(text: str, context: Context, *, with_tags: bool = False, with
         if not waiting or CLOSER_OF[waiting.pop(0).character] != closer.character:
             return None
     opened = [*waiting, *(Bracket(each.character, len(near) + each.offset) for each in found.open)]
-    open_ = [(opener.offset, _closing(opener, near + rest, context.language)) for opener in opened]
+    open_ = [
+        (opener.offset, _closing(opener, near + rest, context.language, with_bodies=with_bodies)) for opener in opened
+    ]
     open_ += open_tags(near + rest, context.suffix[:SCAN_AFTER]) if with_tags else ()
     if with_angles:
         start = (near + rest).rfind("\n") + 1
@@ -167,9 +182,11 @@ def _string_end(text: str, found: Scan, context: Context) -> str:
     return "}" * sum(bracket.character == "{" for bracket in scan(content, "").open) + found.string
 
 
-def _closing(opener: Bracket, text: str, language: str) -> str:
+def _closing(opener: Bracket, text: str, language: str, *, with_bodies: bool) -> str:
     """Return what closes an opener in `text`, with what must follow its block."""
     head = text[max(0, opener.offset - _HEAD_CHARACTERS) : opener.offset]
+    if with_bodies and opener.character == "(" and _HEAD_WORD.search(head):
+        return "){}"
     closer = CLOSER_OF[opener.character] + (">" if _TYPE_ARGUMENTS.search(head) else "")
     word = _BLOCK_WORD.search(head)
     if opener.character != "{" or word is None:

@@ -130,8 +130,8 @@ class Attempt:
 
     def growing(self, visible: str) -> Suggestion:
         """Return the visible part of the text with the log-probabilities of all tokens so far."""
-        known = tuple(self.log_probabilities)
-        return Suggestion(visible, token_log_probabilities=known, ends=self.ends(visible))
+        over, known = self.rules.replaced_by(visible), tuple(self.log_probabilities)
+        return Suggestion(visible, over, token_log_probabilities=known, ends=self.ends(visible))
 
     def suggestion(self, stop: Stop) -> Suggestion:
         """Return the text up to `stop`, before any filter."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from completion.postprocess.blanks import blanks
 from completion.postprocess.block import block
-from completion.postprocess.closers import closers
+from completion.postprocess.closers import closers, replaced_by
 from completion.postprocess.closers import stable_length as closers_stable_length
 from completion.postprocess.code_fence import code_fence
 from completion.postprocess.code_fence import stable_length as code_fence_stable_length
@@ -47,7 +47,7 @@ _STABLE_LENGTHS: tuple[StableLength, ...] = (
 those of `unsafe`, `closers` and `unfinished` separately.
 """
 
-__all__ = ["FILTERS", "Context", "DropReason", "Dropped", "apply_filters", "stable_prefix"]
+__all__ = ["FILTERS", "Context", "DropReason", "Dropped", "apply_filters", "replaced_by", "stable_prefix"]
 
 
 def apply_filters(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:

@@ -57,6 +57,12 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     return replace(suggestion, replace_after=covered)
 
 
+def replaced_by(text: str, context: Context) -> int:
+    """Return the number of characters after the cursor that the stable prefix of an unfinished text replaces."""
+    found = closers(Suggestion(text), context)
+    return found.replace_after if isinstance(found, Suggestion) else 0
+
+
 def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     if context.within_comment(text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from completion.postprocess import Context
+from completion.postprocess import Context, replaced_by
 from completion.postprocess.code_fence import fence_start
 from completion.postprocess.first_line import closed_end, line_end
 from completion.postprocess.following_lines import certain_length
@@ -64,6 +64,10 @@ class StopRules:
         found = self._own_end(text[:fence]) or (None if fence is None else Stop(fence, StopReason.STOP_TOKEN))
         limit = self._lines_end(text)
         return Stop(limit, StopReason.MAX_LINES) if limit < (found.length if found else len(text)) else found
+
+    def replaced_by(self, visible: str) -> int:
+        """Return the number of characters after the cursor that the visible part of an unfinished text replaces."""
+        return replaced_by(visible, self._context) if self._request.filters else 0
 
     def _turn_end(self, text: str) -> Stop | None:
         """Return the end after the start of a turn's last line; None while there is none."""

@@ -155,6 +155,9 @@ _LUA = _style("--", _QUOTES, blocks="--[[ ]] --[=[ ]=] --[==[ ]==]", long="[[ ]]
 _OPERATOR = r"[!#$%&*+./<=>?@\\^|~:]"
 _HASKELL_COMMENT = rf"--(?<!{_OPERATOR}--)(?!{_OPERATOR})"
 _HASKELL = _style("--", '"', blocks="{- -}", whole=_AFTER_NAME, where={"--": _HASKELL_COMMENT})
+_ML_COMMENT = {"(*": r"\(\*(?!\))"}  # but not the operator `(*)`
+_OCAML = _style("", "", '"', blocks="(* *)", whole=_AFTER_NAME, where=_ML_COMMENT)
+_FSHARP = _style("//", "", '" """', blocks="(* *)", whole=_AFTER_NAME, where=_ML_COMMENT)
 _VALUES = {quote: f"(?<==){quote}" for quote in _QUOTES.split()}  # in markup, only values of attributes are strings
 _MARKUP = _style("", _QUOTES, blocks="<!-- -->", where=_VALUES, lone_closers=")]")
 _PLAIN = _style()
@@ -203,7 +206,15 @@ _MOSTLY_TEXT = {
 }
 """Styles of documents that are mostly natural language."""
 
-_PARTLY_KNOWN = {"lua": _LUA, "haskell": _HASKELL, "cmake": _CMAKE, "powershell": _POWERSHELL, "ini": _INI}
+_PARTLY_KNOWN = {
+    "lua": _LUA,
+    "haskell": _HASKELL,
+    "ocaml": _OCAML,
+    "fsharp": _FSHARP,
+    "cmake": _CMAKE,
+    "powershell": _POWERSHELL,
+    "ini": _INI,
+}
 """Styles of languages with other comments or strings as well, such as nested ones, or those of Lua with `[===[`.
 
 What is a comment or a string in INI depends on the program.

@@ -156,10 +156,7 @@ class Generation:
         return fitting if fitting or (self.running and not self.last.suggestions) else None
 
     def _may_come(self, typed: str) -> bool:
-        """Return whether greedy decoding agrees with what was typed. If not, a new request finds the other text sooner.
-
-        The filters rewrite blanks.
-        """
+        """Return whether greedy decoding agrees with what was typed but for blanks; if not, a new request is sooner."""
         if self.last is None or self.is_first_complete or not self.running:
             return True
         greedy, wanted = "".join(self.last.greedy.split()), "".join(typed.split())
@@ -169,10 +166,10 @@ class Generation:
         """Return what is worth showing of the remainders at a cursor: of the first, as much as is probably right."""
         first, *others = left
         suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
-        typed = len(suggestion.text) - len(first.text)
-        end = worthwhile_end(suggestion, typed, grows=not self.is_first_complete)
-        shown = shortened(first, end - typed, now)
-        return (shown, *others) if end > typed and not opens_pair(shown, now) else ()
+        typed = len(typed_since(self.start, now) or "")
+        length = worthwhile_end(suggestion, typed, grows=not self.is_first_complete) - typed
+        shown = shortened(first, min(length, len(first.text)), now)
+        return (shown, *others) if length > 0 and not opens_pair(shown, now) else ()
 
     def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
         """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""
@@ -182,12 +179,13 @@ class Generation:
         if shown.replace_after > whole.replace_after:  # it took closers that the rest needs
             return None
         suggestion = self.last.suggestions[whole.index]
-        gone = len(suggestion.text) - len(whole.text) + len(shown.text)
+        gone = len(typed_since(self.start, now) or "") + len(shown.text)
+        text = whole.text[len(shown.text) :]
         left = replace(
             suggestion,
-            text=suggestion.text[gone:],
+            text=text,
             replace_after=whole.replace_after - shown.replace_after,
-            ends=tuple((end - gone, value) for end, value in suggestion.ends),
+            ends=tuple((end - gone, value) for end, value in suggestion.ends if end - gone <= len(text)),
         )
         rest = Generation(id_, now.with_accepted(shown), is_streamed=self.is_streamed)
         rest.last = replace(self.last, suggestions=(left,), done=True, statistics=None, whole=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -13,6 +14,11 @@ from lsp_server.gate.features import typed_between
 CLOSERS = frozenset(")]}>\"'`")
 """Characters that editors insert after the cursor when the user types their opener."""
 
+_LINE_END = re.compile(r"[\r\n]")
+_ADDITION = re.compile(r"""([)\]}>"'`]{0,3}?)(?:(?:\r\n|\r|\n)[ \t]*(?=[)\]}]|</)|</([\w.:-]*)>)""")
+"""Closers, and what an editor adds after them: a line end before a closer or end tag, or an end tag."""
+
+_MAX_ADDITIONS = 6  # line ends and end tags that one suggestion brings while it is typed
 _QUOTES = ('"""', "'''", '"', "'", "`")
 
 MAX_CLOSERS = 3
@@ -84,8 +90,13 @@ def remainder(
     text = suggestion.text[len(typed) :]
     if not text and not grows:
         return None
-    replaced = _replaced(start, now, suggestion.replace_after, text)
-    return None if replaced is None else Remainder(index, text, replaced)
+    before, own, tag = _without_additions(start, now)
+    replaced = _replaced(start, before, suggestion.replace_after, text)
+    if own is not None and replaced is not None and replaced > len(own):  # the others stay after what was added
+        text, replaced = _before_closer(text, own), len(own)
+    if tag is not None:
+        text = _before_end_tag(text, tag)
+    return None if replaced is None or not (text or grows) else Remainder(index, text, replaced)
 
 
 def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
@@ -115,13 +126,56 @@ def opens_pair(left: Remainder, now: Situation) -> bool:
 
 def typed_since(start: Situation, now: Situation) -> str | None:
     """Return the text that was typed since `start`; None if anything else changed."""
-    changes = _closer_changes(start, now)
+    changes = _closer_changes(start, _without_additions(start, now)[0])
     if changes is None:
         return None
     typed = typed_between(start.prefix, now.prefix, now.offset - start.offset)
     over = start.suffix[: changes[0]]
     is_typed = typed is not None and all(typed.count(closer) >= over.count(closer) for closer in over)
     return typed if is_typed else None
+
+
+def _without_additions(start: Situation, now: Situation) -> tuple[Situation, str | None, str | None]:
+    """Return the text around a cursor without what an editor has added after it besides closers, and what that is.
+
+    It puts a line end with indentation before a closer or end tag, where a line end is typed between it and its opener,
+    and adds an end tag after a tag that is typed.
+
+    Returns:
+        The text; the closers before the first addition, None without one; the name of the first end tag, None for none.
+    """
+    if _closer_changes(start, now) is not None:
+        return now, None, None
+    typed = typed_between(start.prefix, now.prefix, now.offset - start.offset) or ""
+    kept, rest, own, tag = "", now.suffix, None, None
+    for _ in range(_MAX_ADDITIONS):
+        found = _ADDITION.match(rest)
+        is_possible = found is not None and (">" in typed if found.group(2) is not None else _LINE_END.search(typed))
+        if found is None or not is_possible:
+            break
+        kept, rest = kept + found.group(1), rest[found.end() :]
+        own, tag = found.group(1) if own is None else own, found.group(2) if tag is None else tag
+        before = replace(now, suffix=kept + rest)
+        if _closer_changes(start, before) is not None:
+            return before, own, tag
+    return now, None, None
+
+
+def _before_end_tag(text: str, name: str) -> str:
+    """Return a text up to the end of a tag that is open at the cursor; all of it if it has no such end."""
+    depth = 0
+    for found in re.finditer(rf"<(/?){re.escape(name)}(?![\w.:-])", text):
+        depth += -1 if found.group(1) else 1
+        if depth < 0:
+            return text[: found.start()].rstrip()
+    return text
+
+
+def _before_closer(text: str, own: str) -> str:
+    """Return the lines of a text before the bracket that closes what is open at the cursor outside of `own` closers."""
+    unopened = scan(text, "", _string_around(own)).unopened
+    count = sum(closer in BRACKET_CLOSERS for closer in own)
+    return text[: unopened[count].offset].rstrip() if len(unopened) > count else text
 
 
 def _closer_changes(start: Situation, now: Situation) -> tuple[int, int] | None:

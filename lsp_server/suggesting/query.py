@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,11 @@ from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Sit
 
 EXTRA_WHEN_INVOKED = 2
 """Number of suggestions that a manual request asks for beyond the setting: the user wants others to choose from."""
+
+_OPENED_LINE = re.compile(r"((?:\r\n|\r|\n)[ \t]*)(?:\r\n|\r|\n)[ \t]*\Z")
+"""The line end that editors insert between a bracket and its closer, and the one that they put before the closer."""
+
+_END_TAG = re.compile(r"</[\w.:-]*>")
 
 _UNWANTED = {reason.value: reason for reason in (EmptyReason.IN_COMMENT, EmptyReason.IN_STRING)}
 
@@ -89,13 +95,18 @@ def situation_at(document: Document, place: Place) -> Situation:
 def likely_situations(document: Document, edits: Sequence[Edit]) -> list[Situation]:
     """Return the text around the likely cursors after the edits of an event.
 
-    These are after the text that was inserted last, and before closers at its end.
+    These are after the text that was inserted last, and before closers at its end, before the line end that puts a
+    closer on a line of its own, or before an end tag.
     """
     edit = last_insertion(edits)
     typed = len(edit.inserted)
     fewest = typed - min(MAX_CLOSERS, typed - len(edit.inserted.rstrip("".join(CLOSERS))))
-    places = [document.lines.advance(edit.start, count) for count in range(typed, fewest - 1, -1)]
-    return [situation_at(document, place) for place in places]
+    counts = [*range(typed, fewest - 1, -1)]
+    if opened := _OPENED_LINE.search(edit.inserted):
+        counts.append(opened.end(1))
+    if _END_TAG.fullmatch(edit.inserted):
+        counts.append(0)
+    return [situation_at(document, document.lines.advance(edit.start, count)) for count in counts]
 
 
 def answer_from(query: Query, generation: Generation) -> Answer | None:

@@ -24,9 +24,9 @@ def token_of(loaded, data):
     )
 
 
-def line_attempt(loaded, *tokens, prefix="x = ", healing=False, mode=Mode.LINE, filters=False):
+def line_attempt(loaded, *tokens, prefix="x = ", suffix="", healing=False, mode=Mode.LINE, filters=False):
     """Return an attempt at a line or block with these tokens: pairs of bytes and probability."""
-    task = task_at(loaded, 0, prefix=prefix, suffix="", mode=mode, healing=healing, filters=filters)
+    task = task_at(loaded, 0, prefix=prefix, suffix=suffix, mode=mode, healing=healing, filters=filters)
     numbers = tuple(token_of(loaded, data) for data, _ in tokens)
     return task.attempt_from(numbers, tuple(math.log(p) for _, p in tokens))
 
@@ -114,6 +114,25 @@ def test_a_line_with_its_body_is_as_likely_as_the_line(tiny_model):
     body = line_attempt(tiny_model, *line, (b"a", 0.6), (b")", 0.4), (b"\n", 0.5), filters=True)
     assert body.output.whole()[: body.stop.length] == "f(\na)"
     assert body.total() == pytest.approx(math.log(0.9 * 0.8 * 0.7))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "suffix", "visible", "replaced"),
+    [
+        ('f("', '")', 'load", async', 1),
+        ('f("', '")', 'load")', 2),
+        ('f("', '")', "load", 0),
+        ("f(g(", "))", "a) +", 1),
+        ("f(g(", "))", "(a)", 0),
+        ("f(", "", "a) +", 0),
+    ],
+)
+def test_what_is_visible_of_an_unfinished_text_replaces_the_closers_that_it_contains(
+    tiny_model, prefix, suffix, visible, replaced
+):
+    places = {"prefix": prefix, "suffix": suffix}
+    assert line_attempt(tiny_model, (b"a", 0.4), filters=True, **places).growing(visible).replace_after == replaced
+    assert line_attempt(tiny_model, (b"a", 0.4), **places).growing(visible).replace_after == 0
 
 
 @pytest.mark.real_model

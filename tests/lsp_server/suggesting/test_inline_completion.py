@@ -51,6 +51,36 @@ async def test_new_lines_before_the_closer_of_their_bracket_are_shown_with_that_
     assert texts(whole) == ["\n\tmu sync.Mutex\n}"]
 
 
+async def test_a_line_end_that_the_user_types_between_brackets_keeps_the_suggestion():
+    editor = ScriptedEditor("if (x) ", language="javascript")
+    assert texts(await editor.ask_and_hear("{\n    a();\n    b();\n}")) == ["{\n    a();\n    b();\n}"]
+    editor.type("{", closed_by="}")
+    assert texts(await editor.ask()) == ["\n    a();\n    b();\n}"]
+    editor.type("\n    ", closed_by="\n")
+    assert texts(await editor.ask()) == ["a();\n    b();"]
+    editor.type("a")
+    assert texts(await editor.ask()) == ["();\n    b();"]
+    assert len(editor.engine.requests) == 1
+
+
+async def test_an_end_tag_that_the_editor_adds_keeps_the_suggestion():
+    editor = ScriptedEditor("<p", language="html")
+    assert texts(await editor.ask_and_hear(">Nothing found.</p>")) == [">Nothing found.</p>"]
+    editor.type(">")
+    assert texts(await editor.ask()) == ["Nothing found.</p>"]
+    editor.edit(editor.cursor, editor.cursor, "</p>")
+    assert texts(await editor.ask()) == ["Nothing found."]
+    assert len(editor.engine.requests) == 1
+
+
+async def test_new_lines_that_were_hidden_between_brackets_are_there_after_the_line_end():
+    editor = ScriptedEditor("type A struct {}\n", cursor=len("type A struct {"), language="go")
+    assert (await editor.ask_and_hear("\n\tmu sync.Mutex")).reason is EmptyReason.HIDDEN
+    editor.type("\n\t", closed_by="\n")
+    assert texts(await editor.ask()) == ["mu sync.Mutex"]
+    assert len(editor.engine.requests) == 1
+
+
 async def test_an_automatic_request_is_debounced_and_a_manual_one_is_not():
     editor = ScriptedEditor("x = ", debounce_ms=60_000)
     editor.ask()
@@ -210,6 +240,19 @@ async def test_a_closer_that_the_editor_added_is_replaced_once_the_suggestion_co
     assert (remainder.text, remainder.replace_after) == ("value)", 1)
     assert (await first).reason is EmptyReason.SUPERSEDED
     assert query.situation.suffix == ")"
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["a request after each key", "a request at the end"])
+async def test_a_line_end_between_braces_leaves_the_text_between_them_without_a_new_request(again):
+    editor = ScriptedEditor("", language="go")
+    await editor.ask_and_hear("f() {\n\ta()\n}")
+    editor.type("f() {", closed_by="}")
+    if again:
+        await editor.ask()
+    editor.type("\n\t", closed_by="\n")
+    answer = await editor.ask()
+    assert [(one.text, one.replace_after) for one in answer.remainders] == [("a()", 0)]
+    assert len(editor.engine.requests) == 1
 
 
 async def test_a_closer_that_was_typed_over_is_not_replaced_again():

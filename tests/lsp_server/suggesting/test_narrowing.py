@@ -63,6 +63,68 @@ def test_what_is_left_of_a_suggestion_after_typing(case):
 
 
 @pytest.mark.parametrize(
+    ("suffix", "replaced", "text", "typed", "now", "left"),
+    [
+        ("", 0, " {\n    a();\n    b();\n}", " {\n    ", "\n}", "a();\n    b();"),
+        ("", 0, " {\n    a();\n    b();\n}", " {\n    a", "\n}", "();\n    b();"),
+        ("}", 1, "\n    a();\n}", "\n    ", "\n}", "a();"),
+        ("}\n", 0, "\n    a();", "\n    ", "\n}\n", "a();"),
+        ("", 0, "({\n    a: 1,\n  });", "({\n    ", "\n  })", "a: 1,"),
+        ("}", 0, "\r\n\ta();", "\r\n\t", "\r\n}", "a();"),
+        (")\n", 1, "\n    a,\n)", "\n    ", "\n)\n", "a,"),
+        ("}", 1, "\n    a();\n}", "\n  ", "\n}", "  a();"),
+        ("}", 1, "\n    a();\n}", "\n    a();", "\n}", None),
+        ("}", 0, "a", "", "\n}", None),
+        ("", 0, "b>{x}</b>", "b>", "</b>", "{x}"),
+        ("\n", 0, "p>a <p>b</p> c</p>", "p>", "</p>\n", "a <p>b</p> c"),
+        ("</i>", 0, "b>", "b>", "</b></i>", None),
+        ("", 0, "ul>\n  <li>", "ul>\n  ", "\n</ul>", "<li>"),
+        ("", 0, "ul>\n  <li></li>\n</ul>", "ul>\n  ", "\n</ul>", "<li></li>"),
+        ("", 0, "b", "", "</b>", None),
+    ],
+    ids=[
+        *("a block", "its first letter", "the closer was there", "no closer in the text", "two closers", "line ends"),
+        *("a call", "another indentation", "nothing is left", "nothing was typed"),
+        *("an end tag", "the same tag inside", "no content", "a line in a tag", "lines in a tag", "no tag was typed"),
+    ],
+)
+def test_a_suggestion_stays_when_the_editor_adds_an_end_tag_or_puts_the_closer_on_a_line_of_its_own(
+    suffix, replaced, text, typed, now, left
+):
+    remainders = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
+    assert [(one.text, one.replace_after) for one in remainders or ()] == ([(left, 0)] if left else [])
+
+
+def test_a_closer_that_is_typed_before_an_end_tag_is_replaced_without_the_tag():
+    (left,) = generation_of("b>{x}</b>").remainders(Situation("Pb>{", "}</b>"))
+    assert (left.text, left.replace_after) == ("x}", 1)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "replaced", "text", "typed", "now", "left"),
+    [
+        ("}", 0, "\n\ta.Lock()\n\tb()", "\n\ta.Lock(", ")\n}", (")\n\tb()", 1)),
+        ("}", 1, "\n  f(x)\n}", "\n  f(", ")\n}", ("x)", 1)),
+        ("", 0, "{\n  if (x) {\n    y\n  }\n}", "{\n  if (x) {\n    ", "\n  }\n}", ("y", 0)),
+        ("", 0, "tr>\n  <td>{x}</td>\n</tr>", "tr>\n  <td>", "</td>\n</tr>", ("{x}", 0)),
+    ],
+    ids=["a call in a block", "before its end", "a block in a block", "a tag in a tag"],
+)
+def test_a_suggestion_stays_while_the_editor_closes_more_in_an_opened_block(suffix, replaced, text, typed, now, left):
+    remainders = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
+    assert [(one.text, one.replace_after) for one in remainders or ()] == [left]
+
+
+def test_what_follows_the_shown_part_of_an_opened_block_leaves_its_closer_out():
+    now = Situation("P {\n    ", "\n}")
+    generation = generation_of(" {\n    a();\n    b();\n}")
+    (whole,) = generation.remainders(now)
+    rest = generation.rest("next", now, shortened(whole, len("a();"), now))
+    assert [one.text for one in rest.last.suggestions] == ["\n    b();"]
+    assert rest.start == Situation("P {\n    a();", "\n}")
+
+
+@pytest.mark.parametrize(
     ("before", "after", "replaced", "text", "shown", "result"),
     [
         ('mail["S', '"]', 2, 'ubject"] = f"Your order"', 'ubject"] =', 'mail["Subject"] ='),
@@ -96,6 +158,8 @@ def test_what_is_left_of_a_suggestion_after_typing(case):
         ("    b();", "\n}", 0, "\n}\n\nvoid f() {", "\n}\n\nvoid f", "    b();\n}\n\nvoid f\n}"),
         ("    b();", "\r\n}", 0, "\r\n}\r\n\r\nvoid f() {", "\r\n}", "    b();\r\n}\r\n}"),
         ("", "foo(a)", 0, "for (b) {", "for", "forfoo(a)"),
+        ("@A", "\n\n", 0, "\nclass C {\n    x", "\nclass C", "@A\nclass C\n\n"),
+        ("[", "]\r\n", 0, "A]\r\n[B(c)]\r\nclass C {", "A]\r\n[B", "[A]\r\n[B]\r\n"),
     ],
 )
 def test_the_shown_part_of_a_suggestion_replaces_the_closers_that_it_contains(
@@ -127,3 +191,38 @@ def test_a_shown_part_replaces_a_closer_that_the_editor_has_added_since_only_if_
 )
 def test_a_text_that_leaves_the_closer_of_its_pair_behind_its_end_opens_the_pair(before, after, text, replaced, opens):
     assert opens_pair(Remainder(0, text, replaced), Situation(before, after)) is opens
+
+
+@pytest.mark.parametrize(
+    ("text", "replaced", "suffix", "typed", "now", "left"),
+    [
+        ("f() {\n  a();\n}", 0, "\nx", "f() {\n  ", "\n}\nx", "a();"),
+        ("f() {\r\n  a();\r\n}", 0, "", "f() {\r\n  ", "\r\n}", "a();"),
+        ("\n  a();\n}", 1, "}", "\n  ", "\n}", "a();"),
+        ("\n  a();", 0, "}", "\n  ", "\n}", "a();"),
+        ("on(() => {\n    a();\n  });", 0, "\n}", "on(() => {\n    ", "\n  })\n}", "a();"),
+        ("on(() => {\n    a();\n  })", 0, "\n}", "on(() => {\n    ", "\n  })\n}", "a();"),
+        ("f() {\n  a();\n} else {\n", 0, "", "f() {\n  ", "\n}", "a();"),
+        ("f() {\n  a();\n}", 0, "", "f() {\n  a();", "\n}", None),
+        ("f() {\n  a();\n}", 0, "\n}", "f() {\n  ", "\n}", "a();\n}"),
+        ("f() {\n  a();\n}", 0, "\n}", "f() {\n  ", "\n}\n}", "a();"),
+        ("f() {\n  a();\n}", 0, "\ny", "f() {\n  ", "\n}\nx", None),
+    ],
+)
+def test_the_text_goes_on_between_a_bracket_and_the_closer_that_the_editor_moved_to_its_own_line(
+    text, replaced, suffix, typed, now, left
+):
+    found = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
+    assert [(one.text, one.replace_after) for one in found or ()] == ([(left, 0)] if left else [])
+
+
+@pytest.mark.parametrize(
+    ("typed", "now", "left"),
+    [
+        ("f() {\n  a = [", "]\n}", ("];", 1)),
+        ("f() {\n  a = [];", "\n}", None),
+    ],
+)
+def test_closers_of_the_line_are_replaced_while_another_is_on_a_line_of_its_own(typed, now, left):
+    found = generation_of("f() {\n  a = [];\n}").remainders(Situation("P" + typed, now))
+    assert [(one.text, one.replace_after) for one in found or ()] == ([left] if left else [])
