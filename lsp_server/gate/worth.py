@@ -18,7 +18,7 @@ WRONG_COST = 1 / 4
 """Cost of a shown character that is wrong, in right ones: text that is right in one of five cases is worth nothing."""
 
 _BEGINS = re.compile(r"""[(\[{](?!\s*\n|\s*\Z)|["'`%\\$@#&*!~<-](?=\w)""")
-_NOTHING_YET = re.compile(r"\s*(?:#+|/[/*]+!?|--)?\s*")  # a line of blanks or of a comment mark
+_NOTHING_YET = re.compile(r"\s*(?:#+|/[/*]+!?|--(?:\s*[|^])?|\(\*+)?\s*")  # a line of blanks or of a comment mark
 
 
 def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cost: float = WRONG_COST) -> int:

@@ -259,7 +259,7 @@ async def test_the_gate_judges_what_is_shown():
 
 
 def test_a_comment_mark_alone_is_not_worth_showing():
-    for mark, text in (("    #", " the sum"), ("//", " the rest"), ("--", " x")):
+    for mark, text in (("    #", " the sum"), ("//", " the rest"), ("--", " x"), ("-- |", " The sum"), ("(*", " x")):
         line = scored(0.9, 0.05, text=mark + text, ends=(len(mark), len(mark + text)))
         assert worthwhile_end(line, 0, grows=False) == 0
     code = scored(0.9, 0.05, text="x #" + " the sum", ends=(3, 11))
