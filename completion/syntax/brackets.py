@@ -24,8 +24,7 @@ SCAN_BEFORE = 16_000
 SCAN_AFTER = 6_000
 """Characters after the cursor that are scanned for closers."""
 
-_LOOKBEHIND = 12
-"""Characters before a text that decide what it begins with; the longest pattern of them ends with `return /`."""
+_LOOKBEHIND = 12  # characters before a text that decide what it begins with; the longest pattern has `return /`
 _MAX_REGEX = 200  # characters of a regular expression's literal; it bounds the time for a line of many slashes
 _CLASS = r"\[[^\]\\\n]*+(?:\\.[^\]\\\n]*+)*+\]"  # of characters, in a regular expression
 _REGEX = re.compile(rf"(?:[^/\\\[\n]++|\\.|{_CLASS})++/")  # a regular expression from its first character to its last
