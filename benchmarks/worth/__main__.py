@@ -40,6 +40,7 @@ ROWS = {
     RULE: Row(WRONG_COST, DEFAULTS.gate),
     "worth, whole blocks": Row(WRONG_COST, DEFAULTS.gate, whole_blocks=True),
     "worth, gate normal": Row(WRONG_COST, Strictness.NORMAL),
+    "worth, wrong text costs 0.25": Row(0.25, DEFAULTS.gate),
     "worth, wrong text costs 0.5": Row(0.5, DEFAULTS.gate),
     "worth, wrong text costs 1": Row(1.0, DEFAULTS.gate),
 }
