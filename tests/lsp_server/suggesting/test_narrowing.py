@@ -75,6 +75,10 @@ def test_what_is_left_of_a_suggestion_after_typing(case):
         ("}", 1, "\n    a();\n}", "\n  ", "\n}", "  a();"),
         ("}", 1, "\n    a();\n}", "\n    a();", "\n}", None),
         ("}", 0, "a", "", "\n}", None),
+        ("", 0, "f() {\n  a();\n} else {\n", "f() {\n  ", "\n}", "a();"),
+        ("\n}", 0, "f() {\n  a();\n}", "f() {\n  ", "\n}", "a();\n}"),
+        ("\n}", 0, "f() {\n  a();\n}", "f() {\n  ", "\n}\n}", "a();"),
+        ("\ny", 0, "f() {\n  a();\n}", "f() {\n  ", "\n}\nx", None),
         ("", 0, "b>{x}</b>", "b>", "</b>", "{x}"),
         ("\n", 0, "p>a <p>b</p> c</p>", "p>", "</p>\n", "a <p>b</p> c"),
         ("</i>", 0, "b>", "b>", "</b></i>", None),
@@ -85,6 +89,7 @@ def test_what_is_left_of_a_suggestion_after_typing(case):
     ids=[
         *("a block", "its first letter", "the closer was there", "no closer in the text", "two closers", "line ends"),
         *("a call", "another indentation", "nothing is left", "nothing was typed"),
+        *("text after the closer", "no closer was added", "an equal closer below", "another edit"),
         *("an end tag", "the same tag inside", "no content", "a line in a tag", "lines in a tag", "no tag was typed"),
     ],
 )
@@ -191,38 +196,3 @@ def test_a_shown_part_replaces_a_closer_that_the_editor_has_added_since_only_if_
 )
 def test_a_text_that_leaves_the_closer_of_its_pair_behind_its_end_opens_the_pair(before, after, text, replaced, opens):
     assert opens_pair(Remainder(0, text, replaced), Situation(before, after)) is opens
-
-
-@pytest.mark.parametrize(
-    ("text", "replaced", "suffix", "typed", "now", "left"),
-    [
-        ("f() {\n  a();\n}", 0, "\nx", "f() {\n  ", "\n}\nx", "a();"),
-        ("f() {\r\n  a();\r\n}", 0, "", "f() {\r\n  ", "\r\n}", "a();"),
-        ("\n  a();\n}", 1, "}", "\n  ", "\n}", "a();"),
-        ("\n  a();", 0, "}", "\n  ", "\n}", "a();"),
-        ("on(() => {\n    a();\n  });", 0, "\n}", "on(() => {\n    ", "\n  })\n}", "a();"),
-        ("on(() => {\n    a();\n  })", 0, "\n}", "on(() => {\n    ", "\n  })\n}", "a();"),
-        ("f() {\n  a();\n} else {\n", 0, "", "f() {\n  ", "\n}", "a();"),
-        ("f() {\n  a();\n}", 0, "", "f() {\n  a();", "\n}", None),
-        ("f() {\n  a();\n}", 0, "\n}", "f() {\n  ", "\n}", "a();\n}"),
-        ("f() {\n  a();\n}", 0, "\n}", "f() {\n  ", "\n}\n}", "a();"),
-        ("f() {\n  a();\n}", 0, "\ny", "f() {\n  ", "\n}\nx", None),
-    ],
-)
-def test_the_text_goes_on_between_a_bracket_and_the_closer_that_the_editor_moved_to_its_own_line(
-    text, replaced, suffix, typed, now, left
-):
-    found = generation_of(text, suffix, replaced).remainders(Situation("P" + typed, now))
-    assert [(one.text, one.replace_after) for one in found or ()] == ([(left, 0)] if left else [])
-
-
-@pytest.mark.parametrize(
-    ("typed", "now", "left"),
-    [
-        ("f() {\n  a = [", "]\n}", ("];", 1)),
-        ("f() {\n  a = [];", "\n}", None),
-    ],
-)
-def test_closers_of_the_line_are_replaced_while_another_is_on_a_line_of_its_own(typed, now, left):
-    found = generation_of("f() {\n  a = [];\n}").remainders(Situation("P" + typed, now))
-    assert [(one.text, one.replace_after) for one in found or ()] == ([left] if left else [])
