@@ -60,7 +60,7 @@ _BY_LANGUAGE = {
         (r"from\b", (" import _", " _ import _", ANY)),
         (r"(?:async )?for\b", (" in _: pass", " _ in _: pass", " _: pass")),
         (r"async\b", (" def _(): pass",)),
-        (r".*[=(,:] .*\bif\b(?!.*\belse\b)|return\b.*\bif\b(?!.*\belse\b)", (" else _", " _ else _", ANY)),
+        (r"(?:(?>.*?[=(,:] )|return\b)(?>.*\bif\b)(?!.*\belse\b)", (" else _", " _ else _", ANY)),
     ),
     "javascript": _SCRIPT,
     "typescript": (

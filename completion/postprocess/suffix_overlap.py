@@ -20,7 +20,7 @@ A separator, the word at the cursor and the whole rest of the line count at any 
 _MAX_STARTS = 32  # starts of a repetition that are tried; only a text that repeats itself has more
 _SEPARATORS = frozenset(",;:{")
 _WORD = re.compile(r"\w+")
-_ASSIGNS = re.compile(r"(?:[-+*/%|&^:])?=[ \t]")
+_ASSIGNS = re.compile(r"[-+*/%|&^:]?=[ \t]")
 _LAST_WORD = re.compile(r"\w+\Z")
 _LETTER = re.compile(r"[^\W_]")
 
@@ -73,14 +73,16 @@ def _may_repeat(rest: str, tail: str, context: Context) -> bool:
 
 
 def _replaces(rest: str, tail: str, context: Context) -> bool:
-    """Return whether `rest` and the tail begin with the same closer and a whole word, and differ further on.
+    """Return whether `rest` and the tail begin with the same assignment, or the same closer and a whole word.
 
-    Or whether both begin with the same assignment.
+    After a closer, they differ further on.
     """
+    if not rest.startswith(tail[0]):
+        return False
     if assigns := _ASSIGNS.match(tail):
         return rest.startswith(assigns.group())
     common = common_length(rest, tail)
-    if not common or not set(tail[0]) <= CLOSERS | set(context.before.string) or common == len(rest):
+    if tail[0] not in CLOSERS | set(context.before.string) or common == len(rest):
         return False
     is_within_word = _WORD.fullmatch(rest[common - 1 : common + 1]) or _WORD.fullmatch(tail[common - 1 : common + 1])
     shared = _LAST_WORD.sub("", rest[:common]) if is_within_word else rest[:common]

@@ -175,8 +175,9 @@ def continues_block(line: str, head: str, language: str) -> bool:
     if language == "yaml" and is_item(line):
         return head.rstrip().endswith(":")
     word = _first_word(line)
-    first = _VALUE.sub("", head, count=1) if language in _WITH_VALUES else head
-    return word in _continuing(language) and _first_word(first) in _ONLY_AFTER.get(word, (_first_word(first),))
+    assigned = _VALUE.match(head) if language in _WITH_VALUES else None
+    first = _first_word(head[assigned.end() :] if assigned else head)
+    return word in _continuing(language) and first in _ONLY_AFTER.get(word, (first,))
 
 
 def closes_block(line: str, head: str, language: str) -> bool:
