@@ -25,6 +25,8 @@ _WITH_HEADS = _WITH_DO | {"typescriptreact"}
 _HEAD = re.compile(r"\b(?:if|for|while|switch|catch|synchronized)\s*\(")  # the head of a statement with a body
 _HEAD_WORD = re.compile(_HEAD.pattern.removesuffix(r"\(") + r"\Z")
 _HEAD_CHARACTERS = 40  # before a bracket, among which the keyword of its block is
+_COMMENT_END = "*/"
+_MAX_OWN_CLOSERS = 16  # of what a line opens itself; what is around it can be thousands of brackets
 _LINE_ENDS = frozenset(")]}\"'`")
 
 _TYPE_ARGUMENTS = re.compile(r"\w<\s*\Z")
@@ -57,7 +59,10 @@ def endings(text: str, context: Context) -> tuple[str, ...]:
     if context.language in _WITH_HEADS and _HEAD.search(line):
         ways.append(still_to_close(text, context, with_bodies=True))
     ways.append(still_to_close(text, context))
-    found = (each for closers in ways if closers is not None for each in _completed(closers, text, context))
+    known = [closers for closers in ways if closers is not None]
+    found = [each for closers in known for each in _closing_only(closers, text, context)]
+    if not context.invoked:
+        found += [each for closers in known for each in _going_on(closers, text, context)]
     return tuple(dict.fromkeys(found))
 
 
@@ -82,23 +87,26 @@ def closers_after(context: Context, replaced: int = 0) -> str:
     return rest.removesuffix(":") if context.language == "python" else rest
 
 
-def _completed(closers: str, text: str, context: Context) -> Iterator[str]:
-    """Yield the texts that complete the document with these closers."""
+def _closing_only(closers: str, text: str, context: Context) -> Iterator[str]:
+    """Yield the texts that complete the document by these closers, after at most one more name."""
     if context.invoked and not closers:
         return
-    line = _last_line(text, context)
-    operands = () if context.invoked else missing_operands(line, context.language)
     for each in _closed(closers, text, context):
         if each:
             yield each
         if each.strip(";"):
             yield ANY + each
-        yield from (operand + each for operand in operands)
-    if not context.invoked:
-        found = (*continuations(line, context.language), *operands)
-        for count in range(len(closers) + 1):  # what the line opens is closed before it goes on
-            yield from (closers[:count] + each + closers[count:] for each in found)
-            yield from (f"{closers[:count]}{operand}{closers[count:]};" for operand in operands)
+
+
+def _going_on(closers: str, text: str, context: Context) -> Iterator[str]:
+    """Yield the texts that first go on with the line. What the line opens itself may be closed before that."""
+    operands = missing_operands(context.language)
+    texts = (*continuations(context.language), *operands)
+    first = len(_COMMENT_END) if closers.startswith(_COMMENT_END) else 0  # code begins after the comment
+    starts = [(closers[:end], closers[end:]) for end in range(first, min(len(closers), _MAX_OWN_CLOSERS) + 1)]
+    yield from (own + each + others for own, others in starts for each in texts)
+    yield from (operand + each for each in _closed(closers, text, context) for operand in operands)
+    yield from (f"{own}{operand}{others};" for own, others in starts for operand in operands)
 
 
 def _closed(closers: str, text: str, context: Context) -> Iterator[str]:
@@ -159,7 +167,7 @@ def still_to_close(
         start = (near + rest).rfind("\n") + 1
         open_ += [(start + offset, ">") for offset in _open_angles((near + rest)[start:], context.language)]
     closers = "".join(closer for _, closer in sorted(open_, reverse=True))
-    end = comment or ("*/" if in_own_comment else "\n" if found.comment else _string_end(rest, found, context))
+    end = comment or (_COMMENT_END if in_own_comment else "\n" if found.comment else _string_end(rest, found, context))
     return "" if end == "\n" and not closers else end + closers
 
 
@@ -237,6 +245,6 @@ def _after_comment(text: str, context: Context) -> tuple[str, str]:
     if not context.before.comment:
         return "", text
     is_block = scan(context.prefix[-SCAN_BEFORE:] + "\n", context.language).comment
-    end = "*/" if is_block else "\n"
+    end = _COMMENT_END if is_block else "\n"
     _, found, rest = text.partition(end)
     return "" if found else end, rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from completion.closing.continuations import continuations, missing_operands
+from completion.closing.continuations import ANY, continuations, missing_operands
 from completion.postprocess.context import Context
 from completion.syntax.brackets import SCAN_BEFORE
 from completion.syntax.indent_style import depth
@@ -40,14 +40,15 @@ def python_endings(text: str, context: Context, closers: str | None) -> tuple[st
         return (below,) if context.invoked else (below, f" _{handlers}", f" _,{handlers}")  # or an annotation begins
     found = [closers + handlers, f" _{closers}{handlers}"] if closers else [handlers] if handlers else []
     if not context.invoked:
-        operands = missing_operands(line, context.language)
-        found += [f"{each}{closers}{handlers}" for each in (*continuations(line, context.language), *operands)]
+        operands = missing_operands(context.language)
         if line.startswith("@", len(indent)):
-            found += [f"{name}{closers}\n{indent}def _(): pass{handlers}" for name in ("", "_")]
+            found += [f"{name}{closers}\n{indent}def _(): pass{handlers}" for name in ("", ANY)]
         elif _DEFINITION.match(line):
-            found += [f"{closers}:{body}", f" _{closers}:{body}", f"():{body}", f" _():{body}"]
+            found += [f"{parameters}{closers}:{body}" for parameters in ("", ANY, "()", f"{ANY}()")]
         else:
-            found += [f"{operand}{closers}:{body}" for operand in ("", " _", *operands)]
+            found += [f"{name}{closers}:{body}" for name in ("", ANY)]
+        found += [f"{each}{closers}{handlers}" for each in (*continuations(context.language), *operands)]
+        found += [f"{operand}{closers}:{body}" for operand in operands]
     return tuple(dict.fromkeys(found))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from time import perf_counter
 
@@ -155,7 +155,7 @@ class GrammarConstraint:
         See `JoinedCheck.mends`.
         """
         with self.counters.timed():
-            return self._joined.mends_when_closed(middle, self._possible(middle, closers), replaced)
+            return self._joined.mends_when_closed(middle, self._possible(middle, closers, replaced), replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with the completion than without it."""
@@ -171,26 +171,43 @@ class GrammarConstraint:
             closers: Called only after a parse that found an error.
         """
 
-        def possible() -> tuple[Sequence[str], int]:
+        def possible() -> tuple[Iterable[str], int]:
             texts, replaced = closers()
-            return self._possible(middle, texts), replaced
+            return self._possible(middle, texts, replaced), replaced
 
         with self.counters.timed():
             return self._joined.growing_cut(middle, known, possible)
 
-    def _possible(self, middle: bytes, closers: Sequence[str]) -> Sequence[str]:
-        """Return the closers that the grammar allows after the completion: a parse of the document costs much more."""
+    def _possible(self, middle: bytes, closers: Sequence[str], replaced: int) -> Iterator[str]:
+        """Yield the closers that the grammar allows after the completion, first those after which the suffix parses.
+
+        A parse of the document costs much more.
+        """
         if self.off_reason is not None:
-            return closers
-        read = self._grammar.acceptor.read
+            yield from closers
+            return
+        read, suffix = self._grammar.acceptor.read, self._suffix_after(replaced)
+        others: list[str] = []
         try:
             after = read(self.root, middle)
-            return [each for each in closers if after is not None and read(after, each.encode()) is not None]
+            if after is None:
+                return
+            for each in closers:
+                closed = read(after, each.encode())
+                if closed is not None and suffix.passes(closed):
+                    yield each
+                elif closed is not None:
+                    others.append(each)
         except GrammarBoundError:
-            return closers
+            others = [*closers]
+        yield from others
+
+    def _suffix_after(self, replaced: int) -> SuffixCheck:
+        """Return the check of the text after the cursor without its first `replaced` bytes."""
+        return SuffixCheck(self._grammar.acceptor, self._suffix_bytes[replaced:]) if replaced else self._suffix
 
     def _search_cut(self, middle: bytes, replaced: int) -> int:
-        suffix = self._suffix if not replaced else SuffixCheck(self._grammar.acceptor, self._suffix_bytes[replaced:])
+        suffix = self._suffix_after(replaced)
         if self._suffix_parses_after(middle, suffix) and not self._joined.adds_errors(middle, replaced):
             return len(middle)
         found = self._first_passing(middle, replaced, suffix, cut_offsets(middle))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from completion.errors import ParseLimitError
 from completion.grammar.joined_check import JoinedCheck, ask
@@ -59,16 +60,16 @@ class JoinedDocument:
         """Return whether the document has more errors with `middle` than without it."""
         return self._ask(JoinedCheck.adds_errors, middle, replaced, at_limit=False)
 
-    def mends_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
+    def mends_when_closed(self, middle: bytes, closers: Iterable[str], replaced: int = 0) -> bool:
         """Return whether `mends` holds with one of the first `_MAX_CLOSERS` of `closers` after `middle`."""
-        return any(self.mends(middle + each.encode(), replaced) for each in closers[:_MAX_CLOSERS])
+        return any(self.mends(middle + each.encode(), replaced) for each in islice(closers, _MAX_CLOSERS))
 
     def first_sound(self, offsets: Sequence[int], middle: bytes, replaced: int = 0) -> int:
         """Return the first of `offsets` at which a cut of `middle` adds no errors; 0 if there is none."""
         cuts = (offset for offset in offsets[:MAX_JOINED_PARSES] if not self.adds_errors(middle[:offset], replaced))
         return next(cuts, 0)
 
-    def growing_cut(self, middle: bytes, known: int, closers: Closers) -> int:
+    def growing_cut(self, middle: bytes, known: int, closers: Callable[[], tuple[Iterable[str], int]]) -> int:
         """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
 
         To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.

@@ -198,6 +198,9 @@ JAVA, RUST = "class A {\n    void f() {\n        ", "fn f() {\n    "
         ("go", GO, "tests := []struct {"),
         ("go", GO, "sort.Slice(xs, func(i, j int) bool { return xs[i].A < xs[j].A })"),
         ("python", "", "pairs = sorted(table.items(), key=lambda pair: pair[1])"),
+        ("python", "", "x = a if b else c if d else e"),
+        ("python", "", "f(a, b if c else d)"),
+        ("python", "def f():\n    ", "return a if b else c"),
     ],
 )
 def test_every_start_of_a_usual_line_is_shown_while_it_grows(language, prefix, code, is_closed):
@@ -310,6 +313,18 @@ def test_many_tags_take_linear_work(text):
         return lines_run(lambda: open_tags(text * count, ""))
 
     assert work(4000) < 2.5 * work(2000)
+
+
+@pytest.mark.parametrize("line", ["= " * 200_000, "a = if else " * 40_000, "return if " * 40_000])
+def test_a_long_line_is_read_in_linear_time(line):
+    # A search that begins again at each character takes longer than the time limit of a test.
+    for language in ("python", "typescript"):
+        assert endings(line, Context.of("", "\n", language, Mode.LINE))
+
+
+@pytest.mark.parametrize("language", ["json", "python", "typescript", "go"])
+def test_deep_nesting_is_closed_by_few_texts(language):
+    assert len(endings("x", Context.of("[" * 10_000, "\n", language, Mode.LINE))) < 2_000
 
 
 @pytest.mark.parametrize(("invoked", "kept"), [(False, "fdef __cplusplus"), (True, "")])
