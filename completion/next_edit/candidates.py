@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from completion.edits import MAX_LINE_CHARACTERS, Diagnostic, LineEdit
 from completion.next_edit.analogy import analogies, forget_lines, punctuation
-from completion.next_edit.rewrites import Rewrite, RewriteKind, Token, apply, is_word, line_pairs, rewrites, tokenise
+from completion.next_edit.rewrites import Rewrite, RewriteKind, Token, apply, is_word, tokenise
+from completion.next_edit.taught_rewrites import line_pairs, rewrites
 
 MAX_EDITS = 6
 """Maximum number of edits that candidates are made from, the last ones, in lines without a diagnostic."""

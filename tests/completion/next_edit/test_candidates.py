@@ -5,7 +5,7 @@ import pytest
 from completion.edits import Diagnostic, LineEdit
 from completion.errors import CancelledError
 from completion.next_edit.candidates import MAX_EDITS, REPORTED, candidates
-from completion.next_edit.rewrites import rewrites
+from completion.next_edit.taught_rewrites import rewrites
 
 
 def proposed(edit: tuple[str, str], *lines: str) -> set[tuple[str, str]]:
