@@ -166,8 +166,7 @@ class Generation:
         """Return what is worth showing of the remainders at a cursor: of the first, as much as is probably right."""
         first, *others = left
         suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
-        typed = len(typed_since(self.start, now) or "")
-        length = worthwhile_end(suggestion, typed, grows=not self.is_first_complete) - typed
+        length = worthwhile_end(suggestion, first.typed, grows=not self.is_first_complete) - first.typed
         shown = shortened(first, min(length, len(first.text)), now)
         return (shown, *others) if length > 0 and not opens_pair(shown, now) else ()
 
@@ -179,7 +178,7 @@ class Generation:
         if shown.replace_after > whole.replace_after:  # it took closers that the rest needs
             return None
         suggestion = self.last.suggestions[whole.index]
-        gone = len(typed_since(self.start, now) or "") + len(shown.text)
+        gone = shown.typed + len(shown.text)
         text = whole.text[len(shown.text) :]
         left = replace(
             suggestion,

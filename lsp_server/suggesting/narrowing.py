@@ -64,11 +64,13 @@ class Remainder:
         index: Index of the suggestion in its generation.
         text: The text to insert.
         replace_after: Number of code points after the cursor that the text replaces.
+        typed: Number of characters of the suggestion before the text, which the user has typed.
     """
 
     index: int
     text: str
     replace_after: int
+    typed: int = 0
 
 
 def remainder(
@@ -86,7 +88,7 @@ def remainder(
     """
     if not suggestion.text.startswith(typed):
         catching_up = grows and typed.startswith(suggestion.text)
-        return Remainder(index, "", 0) if catching_up else None
+        return Remainder(index, "", 0, len(typed)) if catching_up else None
     text = suggestion.text[len(typed) :]
     if not text and not grows:
         return None
@@ -96,7 +98,7 @@ def remainder(
         text, replaced = _before_closer(text, own), len(own)
     if tag is not None:
         text = _before_end_tag(text, tag)
-    return None if replaced is None or not (text or grows) else Remainder(index, text, replaced)
+    return None if replaced is None or not (text or grows) else Remainder(index, text, replaced, len(typed))
 
 
 def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
