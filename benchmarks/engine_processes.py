@@ -13,7 +13,7 @@ import psutil
 
 _END_S = 30.0
 _POLL_S = 0.02
-_MODULES = frozenset({"completion.host", "completion.syntax.parser_child"})
+_MODULES = frozenset({"completion.host", "completion.syntax.parsing.child"})
 
 
 @contextmanager

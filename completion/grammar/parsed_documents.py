@@ -1,6 +1,6 @@
 """A cache of documents with their tree-sitter trees.
 
-The functions can be called in another process (`completion.syntax.parser_process`), so they take the whole text in
+The functions can be called in another process (`completion.syntax.parsing.process`), so they take the whole text in
 every call.
 """
 

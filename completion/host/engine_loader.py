@@ -41,7 +41,7 @@ from drafting.machine_code.numba_runtime import numba_version
 if TYPE_CHECKING:
     from completion.engine import Engine
     from completion.model.loading import LoadedModel
-    from completion.syntax.parser_process import ParserProcess
+    from completion.syntax.parsing.process import ParserProcess
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ def load_engine(settings: HostSettings, progress: Progress, *, mapped: bool = Fa
     Raises:
         DraftlineError: The model cannot be loaded.
     """
-    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
+    from completion.syntax.parsing.process import ParserProcess  # noqa: PLC0415
 
     parsing = ParserProcess()
     parsing.start()  # it gets ready while the weights are read
@@ -191,7 +191,7 @@ def load_remote_engine(settings: HostSettings, progress: Progress) -> LoadedEngi
         DraftlineError: The settings cannot be used, or the server cannot be reached or has other tokens than the model.
     """
     from completion.remote.engine import RemoteEngine, RemoteModel  # noqa: PLC0415
-    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
+    from completion.syntax.parsing.process import ParserProcess  # noqa: PLC0415
 
     remote, parsing = RemoteModel.connect(settings.remote, settings.model, progress, CancelToken()), ParserProcess()
     engine = RemoteEngine(remote, parsing, FULL_PROMPT_S, COLD_PROMPT_S)
@@ -211,7 +211,7 @@ def local_first(settings: HostSettings, loaded: LoadedEngine) -> LoadedEngine:
     from completion.remote.engine import RemoteEngine, RemoteModel, read_tokenizer  # noqa: PLC0415
     from completion.remote.local_first import LocalFirst  # noqa: PLC0415
     from completion.remote.standby import Standby  # noqa: PLC0415
-    from completion.syntax.parser_process import ParserProcess  # noqa: PLC0415
+    from completion.syntax.parsing.process import ParserProcess  # noqa: PLC0415
 
     address, parsing = settings.remote, ParserProcess()
     tokenizer = cache(lambda: read_tokenizer(address.model or settings.model, silent))

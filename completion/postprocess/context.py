@@ -8,7 +8,8 @@ from enum import StrEnum
 
 from completion.request import Mode, Suggestion
 from completion.syntax.block_end import BlockEnds
-from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, OpenBracket, Scan, open_at_cursor, scan
+from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, Scan, scan
 from completion.syntax.indent_style import IndentStyle
 
 SCAN_STRINGS = 40_000

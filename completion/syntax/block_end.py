@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, SCAN_BEFORE, open_at_cursor, scan
+from completion.syntax.bracket_pairs import open_at_cursor
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, SCAN_BEFORE, scan
 from completion.syntax.heredocs import without_heredocs
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import (

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.engine_processes import engine_processes, private_folders, used_cpu_s
 from benchmarks.language_client import ServerProcess
-from completion.syntax.parser_process import ParserProcess
+from completion.syntax.parsing.process import ParserProcess
 from lsp_server.messages import STATUS
 
 

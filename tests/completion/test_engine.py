@@ -31,8 +31,8 @@ from completion.request import (
     WorkspaceUpdate,
 )
 from completion.stopping.rules import Stop, StopRules
-from completion.syntax.parser_process import ParserProcess
 from completion.syntax.parsing import IN_PROCESS
+from completion.syntax.parsing.process import ParserProcess
 from tests.completion.tasks import prompt_of
 from tests.tiny_models import write_tiny_model
 

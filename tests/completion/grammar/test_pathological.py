@@ -9,8 +9,8 @@ from completion.errors import CancelledError, GrammarBoundError
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.no_acceptor import NoAcceptor, OffReason
 from completion.request import GrammarMode
-from completion.syntax.parser_process import ParserProcess
 from completion.syntax.parsing import InProcess
+from completion.syntax.parsing.process import ParserProcess
 from tests.completion.grammar.acceptors import GRAMMARS
 
 MEGABYTE = 1_000_000

@@ -3,8 +3,8 @@
 from completion.edits import Diagnostic, LineEdit
 from completion.next_edit.gate import JUDGED_FROM, Gate
 from completion.next_edit.proposals import Proposal, proposals
-from completion.syntax.parser_process import ParserProcess
 from completion.syntax.parsing import IN_PROCESS, Parsing
+from completion.syntax.parsing.process import ParserProcess
 
 
 def proposed(

@@ -1,9 +1,8 @@
-"""Scanning brackets, strings and comments, and matching openers before the cursor with closers after it."""
+"""Scanning brackets, strings and comments."""
 
 import pytest
 
-from completion.syntax.brackets import Scan, open_at_cursor, scan
-from tests.completion.work import lines_run
+from completion.syntax.brackets import Scan, scan
 
 
 def characters(found):
@@ -146,33 +145,3 @@ def test_a_string_that_begins_before_the_text_ends_at_its_quote():
     found = scan("abc') + (", "python", "'")
     assert found.string_end == 4
     assert characters(found.open) == "("
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        ("foo(bar(", "))\n", [("(", 1), ("(", 0)]),
-        ("foo(bar(", ")\n", [("(", None), ("(", 0)]),
-        ("x.find((q", "\n)\n", [("(", 1), ("(", None)]),
-        ("f() {\n  if (a) {\n", "\n}\n", [("{", 1), ("{", None)]),
-        ("f() {\n  if (a) {\n", "\n  }\n}\n", [("{", 5), ("{", 3)]),
-        ("a(\n  b[", "]\n", [("(", None), ("[", 0)]),
-    ],
-)
-def test_openers_are_matched_with_the_closers_after_the_cursor(before, after, expected):
-    pairs = open_at_cursor(scan(before, "javascript"), scan(after, "javascript"), before, after)
-    assert [(pair.character, pair.closed_at) for pair in pairs] == expected
-
-
-@pytest.mark.parametrize("closers", [")", "]"], ids=["fitting", "not fitting"])
-def test_deep_brackets_take_linear_work(closers):
-    def work(depth):
-        before, after = "(" * depth, (closers + "\n") * depth
-        return lines_run(
-            lambda: (
-                open_at_cursor(scan(before, "java"), scan(after, "java"), before, after)
-                and scan(before + after, "java")
-            )
-        )
-
-    assert work(4000) < 2.5 * work(2000)

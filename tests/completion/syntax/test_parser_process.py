@@ -16,7 +16,7 @@ from completion.grammar.parsed_documents import cache_document
 from completion.syntax.edited_nodes import syntax_of_changes
 from completion.syntax.enclosing_body import is_within_expression
 from completion.syntax.enclosing_literal import enclosing_literal
-from completion.syntax.parser_process import ParserProcess
+from completion.syntax.parsing.process import ParserProcess
 from completion.workspace.context import IndexedFile
 from completion.workspace.definitions import definitions
 
@@ -30,7 +30,7 @@ SMALL = ("def f(): pass\n", "python")
 SCRIPT = """
 import resource, sys
 from completion.errors import ParseLimitError
-from completion.syntax.parser_process import ParserProcess
+from completion.syntax.parsing.process import ParserProcess
 from completion.workspace.definitions import definitions
 
 parser = ParserProcess(cpu_limit_s=60, memory_limit_bytes=200_000_000, by_kernel=sys.argv[1] == "kernel")
@@ -168,7 +168,7 @@ def test_an_error_of_the_function_is_raised_in_the_caller(parser):
 def test_no_child_outlives_a_killed_parent():
     script = (
         "import os, signal\n"
-        "from completion.syntax.parser_process import ParserProcess\n"
+        "from completion.syntax.parsing.process import ParserProcess\n"
         "print(ParserProcess()(os.getpid), flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
-from completion.syntax.parser_process import ParserProcess
+from completion.syntax.parsing.process import ParserProcess
 from completion.workspace.code_only import code_by_marks, code_only, without_prose_that
 from completion.workspace.context import IndexedFile, WorkspaceContext
 

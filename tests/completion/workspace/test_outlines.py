@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.syntax.parser_process import ParserProcess
+from completion.syntax.parsing.process import ParserProcess
 from completion.workspace.definitions import MAX_OUTLINE_CHARACTERS, definitions
 
 RUST = """

@@ -1,4 +1,4 @@
-"""The way to call functions that parse: directly, or in another process (`parser_process.py`).
+"""The way to call functions that parse: directly, or in another process (`process.py`).
 
 The child process imports the modules of these functions, and this one with them. So they import little.
 """

@@ -1,4 +1,4 @@
-"""The child process that runs functions for `parser_process.py`, and the messages between the two."""
+"""The child process that runs functions for `process.py`, and the messages between the two."""
 
 from __future__ import annotations
 

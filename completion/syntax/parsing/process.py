@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import ParseLimitError
 from completion.paths import module_environment
-from completion.syntax.parser_child import read, write
+from completion.syntax.parsing.child import read, write
 
 BY_KERNEL = sys.platform == "linux"
 """Whether the kernel ends the child at its bounds. Only Linux bounds memory."""
@@ -38,7 +38,7 @@ POLL_INTERVAL_S = 0.02
 """Interval between two checks of the cancel token, and of a child's bounds without the kernel, in seconds."""
 
 _MAX_REFUSED_DOCUMENTS = 64  # beyond which all of them get another chance
-_CHILD = "completion.syntax.parser_child"
+_CHILD = "completion.syntax.parsing.child"
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -1,0 +1,102 @@
+"""Matches the brackets that are open at the cursor with the closers after it, by line and indentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from completion.syntax.brackets import CLOSER_OF, Bracket, Scan
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBracket:
+    """An opener before the cursor.
+
+    Attributes:
+        character: The opener.
+        closed_at: Offset of its closer in the text after the cursor; None if the document has none.
+    """
+
+    character: str
+    closed_at: int | None
+
+
+def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str) -> tuple[OpenBracket, ...]:
+    """Match openers before the cursor with closers after it; return the openers, innermost last.
+
+    A closer on the cursor's line matches the innermost opener of its kind. A closer that begins a later line matches
+    the opener whose line has the same indentation. If closers are missing, the innermost openers of the cursor's line
+    stay unmatched, because that line is being typed.
+
+    Args:
+        before: Scan of `before_text`.
+        after: Scan of `after_text`.
+        before_text: Text that ends at the cursor.
+        after_text: Text that begins at the cursor.
+    """
+    line_end = (after_text + "\n").index("\n")
+    near = [closer for closer in after.unopened if closer.offset < line_end]
+    waiting = list(before.open)
+    closed = _pair(waiting, near, before_text, after_text)
+    later = list(after.unopened[len(near) :])
+    _leave_open(waiting, later, before_text.rfind("\n") + 1)
+    closed |= _pair(waiting, later, before_text, after_text)
+    return tuple(OpenBracket(opener.character, closed.get(opener.offset)) for opener in before.open)
+
+
+def _pair(waiting: list[Bracket], found: list[Bracket], before_text: str, after_text: str) -> dict[int, int]:
+    """Return the offsets of matched openers and closers; remove matched and skipped openers from `waiting`."""
+    closed: dict[int, int] = {}
+    fitting = _by_closer(waiting, before_text) if found else {}
+    for closer in found:
+        indent = _indent_of_first(after_text, closer.offset)
+        chosen = _last_below(len(waiting), fitting.get((closer.character, indent), []))
+        if chosen is None:
+            chosen = _last_below(len(waiting), fitting.get((closer.character, None), []))
+        if chosen is not None:
+            closed[waiting[chosen].offset] = closer.offset
+            del waiting[chosen:]
+    return closed
+
+
+def _by_closer(waiting: list[Bracket], text: str) -> dict[tuple[str, str | None], list[int]]:
+    """Return ascending indices of openers by closer and indentation of their line, and by closer alone (None)."""
+    fitting: dict[tuple[str, str | None], list[int]] = {}
+    indents: dict[int, str] = {}
+    for index, opener in enumerate(waiting):
+        start = text.rfind("\n", 0, opener.offset) + 1
+        if start not in indents:
+            indents[start] = _indent(text, start, opener.offset)
+        for indent in (indents[start], None):
+            fitting.setdefault((CLOSER_OF[opener.character], indent), []).append(index)
+    return fitting
+
+
+def _last_below(bound: int, indices: list[int]) -> int | None:
+    """Return the last of ascending indices below a bound; remove the others, because the bound only decreases."""
+    while indices and indices[-1] >= bound:
+        indices.pop()
+    return indices[-1] if indices else None
+
+
+def _leave_open(waiting: list[Bracket], later: list[Bracket], line_start: int) -> None:
+    """Remove the innermost openers of the cursor's line from `waiting` if later lines have too few closers.
+
+    This applies to round and square brackets only: indentation tells the closers of blocks apart.
+    """
+    closers = next((i for i, closer in enumerate(later) if closer.character == "}"), len(later))
+    openers = next((i for i, opener in enumerate(reversed(waiting)) if opener.character == "{"), len(waiting))
+    for _ in range(openers - closers):
+        if waiting[-1].offset >= line_start:
+            waiting.pop()
+
+
+def _indent(text: str, start: int, end: int) -> str:
+    """Return the leading blanks of the line from `start` to `end`."""
+    line = text[start:end]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _indent_of_first(text: str, offset: int) -> str | None:
+    """Return the leading blanks of a line below the first if its first character is at `offset`; None otherwise."""
+    start = text.rfind("\n", 0, offset) + 1
+    return text[start:offset] if start and not text[start:offset].strip() else None
