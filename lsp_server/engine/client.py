@@ -1,40 +1,27 @@
-"""The client of an engine host: finds or starts one, waits, streams, replaces a dead or hung one. Imports no HTTP."""
+"""The client of an engine host: sends the messages of a session, and repeats a request whose host died."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from completion.edits import NextEditRequest, NextEdits
-from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
+from completion.errors import CancelledError, EngineUnavailableError
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
-from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
-from lsp_server.engine.lease import HostLease
+from lsp_server.engine.connector import HostConnector
+from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
-from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
+from lsp_server.engine.watch import PATIENCE, Patience
 
-if TYPE_CHECKING:
-    from lsp_server.engine.http import EngineConnection
-
-_FIRST_RETRY_S = 0.03
-"""Seconds between the first two attempts to connect to a host that is starting; later intervals are longer."""
-_MAX_RETRY_S = 0.5
-_FAILURE_KEPT_S = 15.0
-"""Seconds for which a failure is reported again without a new attempt, so that not every keystroke starts a host."""
-_LOST = "The connection to the engine was lost. The next request connects again."
-_MAX_DEATHS = 3
-"""Number of hosts in a row that may be ended while they start, before that counts as a failure: memory may be short."""
 _Ordered = TypeVar("_Ordered", CompletionRequest, NextEditRequest)
-_CLOSED = "The connection to the engine was closed. Send the request again."
 
 
 class EngineClient:
-    """A client of one host. It holds a lease while it is connected, which keeps the host alive."""
+    """A client of one host, to which it connects at the first request."""
 
     def __init__(
         self,
@@ -51,47 +38,17 @@ class EngineClient:
             clock: Monotonic clock, in seconds.
             patience: Time limits for a host's answers.
         """
-        self.status = EngineStatus()
-        self._options = options
-        self._on_status = on_status
-        self._clock = clock
-        self._patience = patience
-        self._launcher = HostLauncher(options)
-        self._watch = HostWatch(self._launcher, patience, self._open)
-        self._connecting = asyncio.Lock()
-        self._lease: HostLease | None = None
-        self._changed = asyncio.Event()
-        self._is_closed = False
-        self._failure: tuple[float, DraftlineError] | None = None
-        self._orders = itertools.count(1)
-        self._deaths = 0  # hosts that ended in a row while they started
+        self._host = HostConnector(options, on_status, clock, patience)
+        self._orders = itertools.count(1) if options.is_editor else None
+
+    @property
+    def status(self) -> EngineStatus:
+        """The host's latest status."""
+        return self._host.status
 
     async def connect(self) -> EngineStatus:
-        """Find or start the host, wait until its model is ready, and return its status. Do nothing if it is ready.
-
-        Raises:
-            DraftlineError: The host cannot be started or reached, or the model failed to load.
-        """
-        async with self._connecting:
-            self._check_open()
-            if self.status.state == "ready":
-                return self.status
-            if self._failure is not None and self._clock() < self._failure[0]:
-                raise self._failure[1]
-            self._failure = None
-            try:
-                async with self._watched():
-                    await self._find_or_start()
-                    status = await self._until_ready()
-            except DraftlineError as error:
-                self._deaths += isinstance(error, HostGoneError)
-                if not isinstance(error, HostGoneError) or self._deaths >= _MAX_DEATHS:
-                    self._failure = (self._clock() + _FAILURE_KEPT_S, error)
-                await self._disconnect()
-                self._note(EngineStatus("error", sentence=str(error), code=error.code))
-                raise
-            self._deaths = 0
-            return status
+        """See `HostConnector.connect`."""
+        return await self._host.connect()
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
         """Yield the events of a request. Closing the iterator cancels it within one model step.
@@ -105,14 +62,14 @@ class EngineClient:
         request, shown = self._numbered(request), False
         for attempt in (1, 2):
             await self.connect()
-            connection = self._live()
+            connection = self._host.live()
             try:
-                async with self._watched(), aclosing(connection.complete(request)) as events:
+                async with self._host.watched(), aclosing(connection.complete(request)) as events:
                     async for event in events:
                         shown = shown or bool(event.suggestions)
                         yield event
             except (EngineUnavailableError, CancelledError):  # a host that stops cancels its requests
-                await self._lost(connection)
+                await self._host.drop(connection)
                 if shown:
                     return
                 if attempt == 2:
@@ -128,8 +85,8 @@ class EngineClient:
         """
         if self.status.state != "ready":
             return NextEdits()
-        async with self._watched():
-            return await self._live().next_edits(self._numbered(request))
+        async with self._host.watched():
+            return await self._host.live().next_edits(self._numbered(request))
 
     async def prepare(self, request: CompletionRequest) -> None:
         """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready.
@@ -138,8 +95,8 @@ class EngineClient:
             DraftlineError: The host refuses the preparation or does not answer.
         """
         if self.status.state == "ready":
-            async with self._watched():
-                await self._live().post("/v1/prepare", self._numbered(request))
+            async with self._host.watched():
+                await self._host.live().post("/v1/prepare", self._numbered(request))
 
     async def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Send changes of a workspace. A restarted host needs the whole workspace again.
@@ -148,8 +105,8 @@ class EngineClient:
             DraftlineError: No host is available, or it refuses the update.
         """
         await self.connect()
-        async with self._watched():
-            await self._live().post("/v1/workspace", update)
+        async with self._host.watched():
+            await self._host.live().post("/v1/workspace", update)
 
     async def forget(self, closing: Closing) -> None:
         """Send the documents and workspaces that are no longer used. Do nothing unless the host is ready.
@@ -158,142 +115,17 @@ class EngineClient:
             DraftlineError: The host refuses the message or does not answer.
         """
         if self.status.state == "ready":
-            async with self._watched():
-                await self._live().post("/v1/close", closing)
+            async with self._host.watched():
+                await self._host.live().post("/v1/close", closing)
 
     async def health(self, *, memory: bool = False) -> dict[str, Any] | None:
-        """Return the health of a running host, None if none runs or it hangs. Never start one.
-
-        Args:
-            memory: Whether to return where its memory is, too.
-
-        Raises:
-            PermissionsError: Another user owns the socket or can access it.
-        """
-        connection = leased = self._lease.connection if self._lease is not None else None
-        try:
-            connection = connection or await self._open()
-            return await connection.health(self._patience.answer_s, memory=memory)
-        except EngineUnavailableError:
-            return None
-        finally:
-            if connection is not None and connection is not leased:
-                await connection.close()
+        """See `HostConnector.health`."""
+        return await self._host.health(memory=memory)
 
     async def close(self) -> None:
-        """Release the lease and close the connection for good. A `connect` in progress ends with an error."""
-        self._is_closed = True
-        await self._disconnect()
+        """See `HostConnector.close`."""
+        await self._host.close()
 
     def _numbered(self, request: _Ordered) -> _Ordered:
         """Return a request with its place in the order of an editor's ones: one over another connection may be late."""
-        return replace(request, order=next(self._orders)) if self._options.is_editor else request
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise EngineUnavailableError(_CLOSED)
-
-    def _live(self) -> EngineConnection:
-        if self._lease is None:
-            raise EngineUnavailableError(_CLOSED)
-        return self._lease.connection
-
-    async def _find_or_start(self) -> None:
-        """Get a lease from the running host, or from a host that this starts."""
-        deadline = self._clock() + self._patience.start_s
-        retry_s, killed = _FIRST_RETRY_S, 0
-        while (remaining_s := deadline - self._clock()) > 0:
-            if await self._try_lease(remaining_s):
-                return
-            if self._options.remote.is_host:
-                where = self._options.remote.shown()
-                raise EngineUnavailableError(
-                    f"No engine answers at {where}. Start one there: draftline serve --tcp HOST:PORT. Its url starts "
-                    "with https if it has a --tls-certificate, else with http."
-                )
-            if retry_s == _FIRST_RETRY_S:
-                self._note(EngineStatus("starting", sentence="Starting the engine."))
-            killed += self._launcher.ensure_running()
-            if killed == _MAX_DEATHS:
-                raise EngineUnavailableError(
-                    f"The engine was ended {killed} times before it answered, by the system or another program: memory "
-                    f"may be short. Its output: {self._launcher.address().crash_path}"
-                )
-            await asyncio.sleep(retry_s)
-            retry_s = min(_MAX_RETRY_S, 1.5 * retry_s)
-        processes = await asyncio.to_thread(self._launcher.processes)
-        await asyncio.to_thread(self._launcher.end, processes, self._patience.end_s)
-        raise HostGoneError(
-            f"The engine did not answer within {self._patience.start_s:g} s and was ended. A later request starts a "
-            f"new one. Its log: {self._launcher.address().log_path}"
-        )
-
-    async def _try_lease(self, within_s: float) -> bool:
-        """Connect to the host and return whether it answers in time.
-
-        Raises:
-            DraftlineError: The host refuses the connection.
-        """
-        await self._disconnect()
-        try:
-            connection = await self._open()
-        except HostGoneError:
-            return False
-        self._check_open()
-        remote = self._options.remote
-        self._lease = HostLease(connection, self._note, remote.shown() if remote.is_host else "")
-        return await self._lease.is_granted(within_s)
-
-    async def _until_ready(self) -> EngineStatus:
-        while True:
-            changed = self._changed
-            if self.status.state == "ready":
-                return self.status
-            if self.status.state == "error":
-                error = EngineUnavailableError(self.status.sentence)
-                error.code = self.status.code
-                raise error
-            if self._lease is None or self._lease.has_ended:
-                raise HostGoneError("The engine ended while it loaded the model. The next request starts a new one.")
-            await changed.wait()
-
-    def _watched(self) -> AbstractAsyncContextManager[None]:
-        """End the host if it hangs within the block. A host on another machine is never ended."""
-        if self._options.remote.is_host:
-            return nullcontext()
-        return self._watch.waiting(lambda sentence: self._note(EngineStatus("starting", sentence=sentence)))
-
-    async def _open(self) -> EngineConnection:
-        path = None if self._options.remote.is_host else self._launcher.address().endpoint_path
-
-        def connection() -> EngineConnection:
-            from lsp_server.engine.http import connection_to  # noqa: PLC0415 - `initialize` is answered without it
-
-            return connection_to(path, self._options)
-
-        return await asyncio.to_thread(connection)
-
-    async def _lost(self, connection: EngineConnection) -> None:
-        """Drop a broken connection, unless another request has already replaced it.
-
-        This is noted, since the host may live: with the lease it has forgotten the workspace, which is sent again.
-        """
-        async with self._connecting:
-            if self._lease is not None and connection is self._lease.connection:
-                was_ready = self.status.state == "ready"
-                await self._disconnect()
-                if was_ready:
-                    self._note(EngineStatus("gone", sentence=_LOST))
-
-    async def _disconnect(self) -> None:
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            await lease.end()
-        self.status = EngineStatus()
-
-    def _note(self, status: EngineStatus) -> None:
-        self.status = status
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
-        if not self._is_closed:
-            self._on_status(status)
+        return replace(request, order=next(self._orders)) if self._orders is not None else request

@@ -1,0 +1,226 @@
+"""Keeps a client connected to one engine host: finds or starts it, waits until it is ready, drops it when it is lost.
+
+It imports no HTTP until it connects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+from completion.errors import DraftlineError, EngineUnavailableError
+from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
+from lsp_server.engine.lease import HostLease
+from lsp_server.engine.status import EngineStatus
+from lsp_server.engine.watch import HostWatch, Patience
+
+if TYPE_CHECKING:
+    from lsp_server.engine.http import EngineConnection
+
+_FIRST_RETRY_S = 0.03
+"""Seconds between the first two attempts to connect to a host that is starting; later intervals are longer."""
+_MAX_RETRY_S = 0.5
+_FAILURE_KEPT_S = 15.0
+"""Seconds for which a failure is reported again without a new attempt, so that not every keystroke starts a host."""
+_LOST = "The connection to the engine was lost. The next request connects again."
+_MAX_DEATHS = 3
+"""Number of hosts in a row that may be ended while they start, before that counts as a failure: memory may be short."""
+_CLOSED = "The connection to the engine was closed. Send the request again."
+
+
+class HostConnector:
+    """The connection of one client to its host. It holds a lease while it is connected, which keeps the host alive.
+
+    The arguments are those of `EngineClient`.
+
+    Attributes:
+        status: The host's latest status.
+    """
+
+    def __init__(
+        self,
+        options: EngineOptions,
+        on_status: Callable[[EngineStatus], None],
+        clock: Callable[[], float],
+        patience: Patience,
+    ) -> None:
+        self.status = EngineStatus()
+        self._options = options
+        self._on_status = on_status
+        self._clock = clock
+        self._patience = patience
+        self._launcher = HostLauncher(options)
+        self._watch = HostWatch(self._launcher, patience, self._open)
+        self._connecting = asyncio.Lock()
+        self._lease: HostLease | None = None
+        self._changed = asyncio.Event()
+        self._is_closed = False
+        self._failure: tuple[float, DraftlineError] | None = None
+        self._deaths = 0  # hosts that ended in a row while they started
+
+    async def connect(self) -> EngineStatus:
+        """Find or start the host, wait until its model is ready, and return its status. Do nothing if it is ready.
+
+        Raises:
+            DraftlineError: The host cannot be started or reached, or the model failed to load.
+        """
+        async with self._connecting:
+            self._check_open()
+            if self.status.state == "ready":
+                return self.status
+            if self._failure is not None and self._clock() < self._failure[0]:
+                raise self._failure[1]
+            self._failure = None
+            try:
+                async with self.watched():
+                    await self._find_or_start()
+                    status = await self._until_ready()
+            except DraftlineError as error:
+                self._deaths += isinstance(error, HostGoneError)
+                if not isinstance(error, HostGoneError) or self._deaths >= _MAX_DEATHS:
+                    self._failure = (self._clock() + _FAILURE_KEPT_S, error)
+                await self._disconnect()
+                self._note(EngineStatus("error", sentence=str(error), code=error.code))
+                raise
+            self._deaths = 0
+            return status
+
+    async def health(self, *, memory: bool = False) -> dict[str, Any] | None:
+        """Return the health of a running host, None if none runs or it hangs. Never start one.
+
+        Args:
+            memory: Whether to return where its memory is, too.
+
+        Raises:
+            PermissionsError: Another user owns the socket or can access it.
+        """
+        connection = leased = self._lease.connection if self._lease is not None else None
+        try:
+            connection = connection or await self._open()
+            return await connection.health(self._patience.answer_s, memory=memory)
+        except EngineUnavailableError:
+            return None
+        finally:
+            if connection is not None and connection is not leased:
+                await connection.close()
+
+    async def close(self) -> None:
+        """Release the lease and close the connection for good. A `connect` in progress ends with an error."""
+        self._is_closed = True
+        await self._disconnect()
+
+    def live(self) -> EngineConnection:
+        """Return the connection.
+
+        Raises:
+            EngineUnavailableError: There is none any more.
+        """
+        if self._lease is None:
+            raise EngineUnavailableError(_CLOSED)
+        return self._lease.connection
+
+    def watched(self) -> AbstractAsyncContextManager[None]:
+        """End the host if it hangs within the block. A host on another machine is never ended."""
+        if self._options.remote.is_host:
+            return nullcontext()
+        return self._watch.waiting(lambda sentence: self._note(EngineStatus("starting", sentence=sentence)))
+
+    async def drop(self, connection: EngineConnection) -> None:
+        """Drop a broken connection, unless another request has already replaced it.
+
+        This is noted, since the host may live: with the lease it has forgotten the workspace, which is sent again.
+        """
+        async with self._connecting:
+            if self._lease is not None and connection is self._lease.connection:
+                was_ready = self.status.state == "ready"
+                await self._disconnect()
+                if was_ready:
+                    self._note(EngineStatus("gone", sentence=_LOST))
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise EngineUnavailableError(_CLOSED)
+
+    async def _find_or_start(self) -> None:
+        """Get a lease from the running host, or from a host that this starts."""
+        deadline = self._clock() + self._patience.start_s
+        retry_s, killed = _FIRST_RETRY_S, 0
+        while (remaining_s := deadline - self._clock()) > 0:
+            if await self._try_lease(remaining_s):
+                return
+            if self._options.remote.is_host:
+                where = self._options.remote.shown()
+                raise EngineUnavailableError(
+                    f"No engine answers at {where}. Start one there: draftline serve --tcp HOST:PORT. Its url starts "
+                    "with https if it has a --tls-certificate, else with http."
+                )
+            if retry_s == _FIRST_RETRY_S:
+                self._note(EngineStatus("starting", sentence="Starting the engine."))
+            killed += self._launcher.ensure_running()
+            if killed == _MAX_DEATHS:
+                raise EngineUnavailableError(
+                    f"The engine was ended {killed} times before it answered, by the system or another program: memory "
+                    f"may be short. Its output: {self._launcher.address().crash_path}"
+                )
+            await asyncio.sleep(retry_s)
+            retry_s = min(_MAX_RETRY_S, 1.5 * retry_s)
+        processes = await asyncio.to_thread(self._launcher.processes)
+        await asyncio.to_thread(self._launcher.end, processes, self._patience.end_s)
+        raise HostGoneError(
+            f"The engine did not answer within {self._patience.start_s:g} s and was ended. A later request starts a "
+            f"new one. Its log: {self._launcher.address().log_path}"
+        )
+
+    async def _try_lease(self, within_s: float) -> bool:
+        """Connect to the host and return whether it answers in time.
+
+        Raises:
+            DraftlineError: The host refuses the connection.
+        """
+        await self._disconnect()
+        try:
+            connection = await self._open()
+        except HostGoneError:
+            return False
+        self._check_open()
+        remote = self._options.remote
+        self._lease = HostLease(connection, self._note, remote.shown() if remote.is_host else "")
+        return await self._lease.is_granted(within_s)
+
+    async def _until_ready(self) -> EngineStatus:
+        while True:
+            changed = self._changed
+            if self.status.state == "ready":
+                return self.status
+            if self.status.state == "error":
+                error = EngineUnavailableError(self.status.sentence)
+                error.code = self.status.code
+                raise error
+            if self._lease is None or self._lease.has_ended:
+                raise HostGoneError("The engine ended while it loaded the model. The next request starts a new one.")
+            await changed.wait()
+
+    async def _open(self) -> EngineConnection:
+        path = None if self._options.remote.is_host else self._launcher.address().endpoint_path
+
+        def connection() -> EngineConnection:
+            from lsp_server.engine.http import connection_to  # noqa: PLC0415 - `initialize` is answered without it
+
+            return connection_to(path, self._options)
+
+        return await asyncio.to_thread(connection)
+
+    async def _disconnect(self) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            await lease.end()
+        self.status = EngineStatus()
+
+    def _note(self, status: EngineStatus) -> None:
+        self.status = status
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+        if not self._is_closed:
+            self._on_status(status)
