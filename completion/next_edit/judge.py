@@ -14,7 +14,7 @@ import numpy as np
 from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit
-from completion.model.causal_model import CausalModel
+from completion.model.causal_model import CausalModel, Logits
 from completion.next_edit.candidates import Candidate
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner, Tokenizer
@@ -113,9 +113,9 @@ class Judge:
                 logits = self._model.score(chunk, parents[start : rows.stop], session.cache, cancel)
                 session.cache.keep(range(rows.stop))
                 for row in rows:
-                    chances[row] = _log_probability(logits.row(row - start), targets[row])
+                    chances[row] = _log_probability(logits, row - start, targets[row])
                 if shared in rows:
-                    divergence = _log_probability(logits.row(shared - start), question.old[shared])
+                    divergence = _log_probability(logits, shared - start, question.old[shared])
         finally:
             session.truncate(len(question.prompt.tokens) - 1)  # drops the scored rows
         new, old = chances[: len(question.new)], [*chances[:shared], divergence, *chances[len(question.new) :]]
@@ -130,6 +130,5 @@ def _shared(one: Sequence[int], other: Sequence[int]) -> int:
     return length
 
 
-def _log_probability(logits: FloatArray, token: int) -> float:
-    top = float(logits.max())
-    return float(logits[token]) - top - float(np.log(np.exp(logits - top).sum()))
+def _log_probability(logits: Logits, row: int, token: int) -> float:
+    return float(logits.row(row)[token]) - logits.log_sum(row)
