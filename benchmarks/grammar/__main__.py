@@ -113,7 +113,7 @@ def _place_cursor(file: SourceFile, found: Cuts, rng: random.Random) -> None:
             found.false_rejects.append(f"{file.name} typed at {at} + {offset}")
             return
         snapshot, offset = after, offset + len(piece)
-    if not opened.may_end(snapshot) or opened.longest_passing_cut(middle) < len(middle):
+    if opened.longest_passing_cut(middle) < len(middle):
         found.false_rejects.append(f"{file.name} cut at {at}")
 
 

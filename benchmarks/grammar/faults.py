@@ -12,6 +12,7 @@ from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.grammar.sources import SourceFile
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.joined_check import error_line
+from completion.grammar.suffix_check import SuffixCheck
 from completion.request import GrammarMode
 from completion.syntax.trees import parse
 
@@ -99,6 +100,8 @@ def catch(fault: Fault, rng: random.Random) -> str:
         if after is None:
             return "acceptor"
         snapshot, offset = after, offset + len(piece)
-    if not opened.may_end(snapshot):
+    grammar = GRAMMARS.load(fault.language)
+    assert grammar is not None, fault.language
+    if not SuffixCheck(grammar.acceptor, fault.suffix.encode()).passes(snapshot):
         return "suffix"
     return "joined" if opened.longest_passing_cut(middle) < len(middle) else ""

@@ -132,11 +132,6 @@ class GrammarConstraint:
             self._is_beyond_bound = True
             return snapshot
 
-    def may_end(self, snapshot: Snapshot) -> bool:
-        """Return whether the completion can end here: the text after the cursor parses from this snapshot."""
-        with self.counters.timed():
-            return self.off_reason is not None or self._suffix.passes(snapshot)
-
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
         """Return the number of bytes of `middle` to keep so that it adds no errors to the document; 0 if all cuts do.
 

@@ -94,7 +94,6 @@ def test_every_token_passes_after_the_constraint_exceeded_a_bound():
     assert long is opened.root
     assert opened.off_reason is OffReason.BOUND
     assert opened.advance(long, b"]") is long
-    assert opened.may_end(long)
 
 
 def test_trim_clears_interned_stacks_above_the_maximum(monkeypatch):
