@@ -12,6 +12,7 @@ from completion.prompt.healing import NOTHING_FORCED, ForcedBytes, HealedPrefix,
 from completion.request import CompletionRequest
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from drafting.arrays import IntArray
+from drafting.draft_tree import ROOT, DraftTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,23 @@ class Constraints:
         if grammar is None and (is_guess or self._grammar_binds):
             return None
         return ConstraintState(forced, grammar)
+
+    def prune(self, tree: DraftTree, start: ConstraintState) -> tuple[DraftTree, list[ConstraintState]]:
+        """Drop the nodes of a draft tree that are not allowed, with everything below them.
+
+        Returns:
+            The remaining tree, and the state after the anchor and after each remaining node.  # [1 + nodes]
+        """
+        if start.free:
+            return tree, [start] * (len(tree) + 1)
+        states: dict[int, ConstraintState] = {ROOT: start}
+        for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
+            before = states.get(int(parent))
+            after = self.advance(before, int(token), is_guess=True) if before else None
+            if after is not None:
+                states[node] = after
+        kept = [node for node in range(len(tree)) if node in states]
+        return tree.subtree(kept), [start, *(states[node] for node in kept)]
 
     def bind(self, state: ConstraintState) -> bool:
         """Return whether the constraints restrict the model's own choice in this state."""

@@ -145,7 +145,7 @@ class Decoder:
         started = time.perf_counter()
         guesses = self._guess(self.state, shared)
         proposed = time.perf_counter()
-        tree, states = prune(guesses, self.constraints, self.state)
+        tree, states = self.constraints.prune(guesses, self.state)
         return Proposal(tree, states, shared, 1e3 * (proposed - started), time.perf_counter())
 
     def accept(self, proposal: Proposal, logits: Logits) -> Step:
@@ -239,24 +239,6 @@ class Decoder:
         last = states[path.rows[-1]]
         following = self.constraints.advance(last, path.tokens[-1]) if path.tokens[-1] != NO_TOKEN else None
         return following or FREE
-
-
-def prune(tree: DraftTree, constraints: Constraints, start: ConstraintState) -> tuple[DraftTree, list[ConstraintState]]:
-    """Drop nodes that the constraints reject, with everything below them.
-
-    Returns:
-        The remaining tree, and the state of the constraints after the anchor and after each remaining node.  # [rows]
-    """
-    if start.free:
-        return tree, [start] * (len(tree) + 1)
-    states: dict[int, ConstraintState] = {ROOT: start}
-    for node, (token, parent) in enumerate(zip(tree.tokens, tree.parents, strict=True)):
-        before = states.get(int(parent))
-        after = constraints.advance(before, int(token), is_guess=True) if before else None
-        if after is not None:
-            states[node] = after
-    kept = [node for node in range(len(tree)) if node in states]
-    return tree.subtree(kept), [start, *(states[node] for node in kept)]
 
 
 def _allowed_by(constraints: Constraints, state: ConstraintState) -> Callable[[int], bool]:
