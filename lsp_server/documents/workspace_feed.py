@@ -1,42 +1,34 @@
-"""Sends the workspace's files to the engine: open documents first, then files next to them, then the others."""
+"""Chooses the workspace's files for the engine: open documents first, then files next to them, then the others."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from lsprotocol import types
 
-from completion.errors import DraftlineError, EngineSilentError
-from completion.host.errors import QueueFullError
-from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
+from completion.request import Closing, WorkspaceUpdate
 from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_changes import read_changes
 from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
+from lsp_server.documents.workspace_outbox import WorkspaceOutbox
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES, search
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
-from lsp_server.workspace_reader import Identity, identity_of, read_inside
+from lsp_server.workspace_reader import identity_of, read_inside
 
-_log = logging.getLogger(__name__)
-
-_MAX_BATCH_FILES = 40
-_BATCH_BYTES = 1_000_000  # a batch is full once its texts reach this size
 _PAUSE_S = 1.0
 """Time from a change until it is sent, in seconds; what changes meanwhile is sent with it."""
 _CHECK_S = 30.0
 """Minimum time from one check for files that changed on disk to the next, in seconds."""
-_MAX_SILENCES = 5
-"""Number of messages in a row that an engine may leave unanswered before the next ones wait for a change or restart."""
 
 
 class WorkspaceFeed:
-    """Reads the files that the policy allows, and sends them to the engine in batches in the background.
+    """Finds the files that the policy allows and what changes in them, and gives them to the outbox.
 
     Of loose files, only open documents are sent. All text that is sent comes from `_text_of`, which checks the policy.
 
@@ -62,22 +54,15 @@ class WorkspaceFeed:
     ) -> None:
         self._folders = folders
         self._documents = documents
-        self._send = send
         self._settings = settings
-        self._pause_s = pause_s
         self._may_send = may_send
         self._check_s = check_s
         self._checked_at_s = time.monotonic()
         self._checking: asyncio.Task[None] | None = None
         self._policies: dict[Path, FilePolicy] = {}
-        self._waiting: dict[FolderFile, bool] = {}  # whether the engine shall have the file
-        self._sent: dict[FolderFile, Identity | None] = {}  # identities of the files as they were read from disk
-        self._closed_documents: set[str] = set()
-        self._closed_folders: set[str] = set()
-        self._sending: asyncio.Task[None] | None = None
         self._scan_number = 0  # of the newest scan; older ones stop
         self._rescanning: asyncio.Task[None] | None = None
-        self._is_closed = False
+        self._outbox = WorkspaceOutbox(send, self._text_of, lambda uri: documents.get(uri) is not None, pause_s)
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
         """Return why a document's file may not be read; None if it may."""
@@ -97,63 +82,62 @@ class WorkspaceFeed:
         limit = self._settings().index_files
         for policy in self._policies.values():
             policy.forget_rules()
-        sent_before = frozenset(self._sent)
+        sent_before = frozenset(self._outbox.sent)
         near = {file.path.parent for file in self._opened()}
         policies = {folder: self._policy(folder) for folder in self._folders}
         found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan_number)
         if number != self._scan_number:
             return
-        newer = [file for file in self._sent if file not in sent_before]  # the search may have missed them
+        sent = self._outbox.sent
+        newer = [file for file in sent if file not in sent_before]  # the search may have missed them
         chosen = list(dict.fromkeys([*newer, *found]))[:limit]
         wanted = dict.fromkeys([*self._opened(), *chosen] if limit else [])
-        self._enqueue(self._sent.keys() - wanted.keys(), pause_s=0, wanted=False)
-        self._enqueue(wanted, pause_s=0)
+        self._outbox.enqueue(sent.keys() - wanted.keys(), wanted=False, at_once=True)
+        self._outbox.enqueue(wanted, at_once=True)
 
     def changed(self, document: Document) -> None:
         """Send the file of a document that was opened or changed, after a pause. Check the others now and then.
 
         Not every client says which files change on disk: what git or a formatter writes would be sent at no time.
         """
-        is_due = time.monotonic() - self._checked_at_s >= self._check_s and not self._is_closed
+        is_due = time.monotonic() - self._checked_at_s >= self._check_s and not self._outbox.is_closed
         if is_due and (self._checking is None or self._checking.done()):
             self._checked_at_s = time.monotonic()
             self._checking = asyncio.create_task(self._send_changed())
         file = self._folders.document_file_of(document.uri)
         if file is not None and not document.notebook and self._settings().index_files:
-            self._enqueue([file], pause_s=self._pause_s)
+            self._outbox.enqueue([file])
 
     def closed(self, document: Document) -> None:
         """Let the engine forget a closed document after a pause, and send its file as it is on disk."""
-        self._closed_documents.add(document.uri)
         file = self._folders.document_file_of(document.uri)
         if file is not None and self._is_loose(file) and file.folder not in self._homes():
             self.folders_closed([file.folder.uri])
             self._policies.pop(file.folder.path, None)
         else:
             self.changed(document)
-        self._start(self._pause_s)
+        self._outbox.document_closed(document.uri)
 
     def folders_closed(self, uris: Iterable[str]) -> None:
         """Let the engine forget closed folders, before anything else is sent."""
-        self._closed_folders.update(uris)
-        self._sent = {file: read for file, read in self._sent.items() if file.folder.uri not in self._closed_folders}
-        self._start(pause_s=0)
+        self._outbox.folders_closed(uris)
 
     async def files_changed(self, events: Sequence[types.FileEvent]) -> None:
         """Send the files that changed on disk, after a pause; withdraw those that are gone, alone or with their folder.
 
         Scan all folders if an ignore file changed or a folder appeared.
         """
-        changes = await asyncio.to_thread(read_changes, events, self._folders, self._policy, frozenset(self._sent))
+        sent = frozenset(self._outbox.sent)
+        changes = await asyncio.to_thread(read_changes, events, self._folders, self._policy, sent)
         if changes.needs_scan:
             await self.scan()
             return
-        room = max(0, self._settings().index_files - len(self._sent))
-        self._enqueue([*changes.known, *changes.new[:room]], pause_s=self._pause_s)
+        room = max(0, self._settings().index_files - len(self._outbox.sent))
+        self._outbox.enqueue([*changes.known, *changes.new[:room]])
 
     async def close(self) -> None:
         """Stop scanning and sending. Later changes have no effect."""
-        self._is_closed = True
+        self._outbox.is_closed = True
         self._scan_number += 1
         tasks = self._tasks()
         for task in tasks:
@@ -166,9 +150,8 @@ class WorkspaceFeed:
             await asyncio.wait(tasks)
 
     def _tasks(self) -> list[asyncio.Task[None]]:
-        return [
-            task for task in (self._sending, self._rescanning, self._checking) if task is not None and not task.done()
-        ]
+        tasks = self._outbox.sending, self._rescanning, self._checking
+        return [task for task in tasks if task is not None and not task.done()]
 
     def _refusal(self, file: FolderFile) -> EmptyReason | None:
         """Return why a file may not be read. If its ignore files changed, search all folders for what they forbid now.
@@ -184,72 +167,9 @@ class WorkspaceFeed:
 
     async def _send_changed(self) -> None:
         """Send the files that are not as they were read, and withdraw those that are gone."""
-        read = {file: identity for file, identity in self._sent.items() if identity is not None}
+        read = {file: identity for file, identity in self._outbox.sent.items() if identity is not None}
         changed = await asyncio.to_thread(lambda: [file for file in read if identity_of(file.path) != read[file]])
-        self._enqueue(changed, pause_s=0)
-
-    def _enqueue(self, files: Iterable[FolderFile], pause_s: float, *, wanted: bool = True) -> None:
-        for file in files:
-            self._waiting.pop(file, None)
-            self._waiting[file] = wanted
-        if self._waiting:
-            self._start(pause_s)
-
-    def _start(self, pause_s: float) -> None:
-        if not self._is_closed and (self._sending is None or self._sending.done()):
-            self._sending = asyncio.create_task(self._work(pause_s))
-
-    async def _work(self, pause_s: float) -> None:
-        await asyncio.sleep(pause_s)
-        silences = 0
-        while self._waiting or self._closed_documents or self._closed_folders:
-            batch: dict[FolderFile, WorkspaceFile | None] = {}
-            closing = self._next_closing()
-            try:
-                if closing != Closing():
-                    await self._send(closing)
-                closing = Closing()
-                batch = await self._next_batch()
-                for update in _updates(batch):
-                    await self._send(update)
-                for file in [file for file, sent in batch.items() if sent is None]:
-                    self._sent.pop(file, None)
-                silences = 0
-            except DraftlineError as error:
-                _log.info("The workspace could not be sent: %s", error)
-                silences = silences + 1 if isinstance(error, EngineSilentError) else 0
-                if error.code == QueueFullError.code or 0 < silences < _MAX_SILENCES:
-                    self._closed_documents.update(closing.documents)
-                    self._closed_folders.update(closing.workspaces)
-                    self._waiting = {file: sent is not None for file, sent in batch.items()} | self._waiting
-                    await asyncio.sleep(self._pause_s)
-                else:
-                    self._waiting.clear()  # a restarted engine gets everything again
-
-    def _next_closing(self) -> Closing:
-        """Return the documents and folders closed since the last call, without documents that are open again."""
-        documents = tuple(uri for uri in self._closed_documents if self._documents.get(uri) is None)
-        closing = Closing(documents, tuple(self._closed_folders))
-        self._closed_documents.clear()
-        self._closed_folders.clear()
-        return closing
-
-    async def _next_batch(self) -> dict[FolderFile, WorkspaceFile | None]:
-        """Return the next files, each as it is sent; None for one that the engine has and may not have any more."""
-        batch: dict[FolderFile, WorkspaceFile | None] = {}
-        size = 0
-        while self._waiting and size < _BATCH_BYTES and len(batch) < _MAX_BATCH_FILES:
-            file = next(iter(self._waiting))
-            wanted = self._waiting.pop(file)
-            identity = identity_of(file.path)  # before it is read: one that changes meanwhile is another one
-            text, is_open = await self._text_of(file) if wanted else (None, False)
-            if text is not None:
-                size += len(text)
-                self._sent[file] = None if is_open else identity  # before it is: a scan meanwhile withdraws it
-                batch[file] = WorkspaceFile(file.name, text, is_open)
-            elif file in self._sent:
-                batch[file] = None
-        return batch
+        self._outbox.enqueue(changed, at_once=True)
 
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
@@ -278,14 +198,6 @@ class WorkspaceFeed:
     def _policy(self, folder: Folder) -> FilePolicy:
         policy = self._policies.get(folder.path)
         return policy or self._policies.setdefault(folder.path, FilePolicy(folder.path))
-
-
-def _updates(batch: Mapping[FolderFile, WorkspaceFile | None]) -> Iterator[WorkspaceUpdate]:
-    """Yield the update of each folder that has files in a batch."""
-    for uri in dict.fromkeys(file.folder.uri for file in batch):
-        own = {file.name: sent for file, sent in batch.items() if file.folder.uri == uri}
-        changed = tuple(sent for sent in own.values() if sent is not None)
-        yield WorkspaceUpdate(uri, changed, tuple(name for name, sent in own.items() if sent is None))
 
 
 def _read(file: FolderFile) -> str | None:

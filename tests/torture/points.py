@@ -18,7 +18,7 @@ SERVER_POINTS = (
     "lsp_server.telemetry.writer:StoreWriter.write",
     "lsp_server.telemetry.event_queue:Telemetry.close",
     "lsp_server.telemetry.store:_migrate",
-    "lsp_server.documents.workspace_feed:WorkspaceFeed._next_batch",
+    "lsp_server.documents.workspace_outbox:WorkspaceOutbox._next_batch",
 )
 HOST_POINTS = (
     "completion.host.process.lifetime:_serve_locked",
