@@ -1,4 +1,4 @@
-"""The grammar's interface to the engine: snapshots for draft nodes, and the offsets where a completion can end."""
+"""The grammar of one request: snapshots for draft nodes, and how much of a completion adds no error to the document."""
 
 from __future__ import annotations
 

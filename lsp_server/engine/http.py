@@ -1,4 +1,4 @@
-"""The HTTP connection to an engine host. `client` imports it only when it connects: importing httpcore takes 30 ms."""
+"""The HTTP connection to an engine host. Only a client that connects imports it: importing httpcore takes 30 ms."""
 
 from __future__ import annotations
 
