@@ -144,31 +144,47 @@ def still_to_close(
         return ""
     comment, rest = _after_comment(text, context)
     found = context.scan(rest)
-    ends_in_own_string = bool(found.string) and (found.string_end > 0 or not context.before.string)
     in_own_comment = found.comment and scan(rest + "\n", context.language).comment
-    if context.invoked and (ends_in_own_string or in_own_comment):
+    opened = None if _ends_badly(found, context, in_own_comment=in_own_comment) else _still_open(found, context)
+    if opened is None:
         return None
-    if ends_in_own_string and found.string not in style_of(context.language).multi_line_strings:
-        return None
+    near = context.prefix[-SCAN_BEFORE:] + rest
+    open_ = [(opener.offset, _closing(opener, near, context.language, with_bodies=with_bodies)) for opener in opened]
+    open_ += open_tags(near, context.suffix[:SCAN_AFTER]) if with_tags else ()
+    if with_angles:
+        start = near.rfind("\n") + 1
+        open_ += [(start + offset, ">") for offset in _open_angles(near[start:], context.language)]
+    closers = "".join(closer for _, closer in sorted(open_, reverse=True))
+    end = comment or (_COMMENT_END if in_own_comment else "\n" if found.comment else _string_end(rest, found, context))
+    return "" if end == "\n" and not closers else end + closers
+
+
+def _ends_badly(found: Scan, context: Context, *, in_own_comment: bool) -> bool:
+    """Return whether a text ends within a string or comment of its own that nothing may end."""
+    in_own_string = bool(found.string) and (found.string_end > 0 or not context.before.string)
+    if context.invoked:
+        return in_own_string or in_own_comment
+    return in_own_string and found.string not in style_of(context.language).multi_line_strings
+
+
+def _still_open(found: Scan, context: Context) -> list[Bracket] | None:
+    """Return the brackets that neither a text at the cursor nor the text after it closes.
+
+    The offsets are from the start of what is scanned before the cursor. None if the text has a closer too many.
+
+    Args:
+        found: Scan of the text.
+        context: The document around the cursor.
+    """
     typed = itertools.takewhile(
         lambda pair: pair[0].closed_at is None, zip(reversed(context.open), reversed(context.before.open), strict=True)
     )
-    near = context.prefix[-SCAN_BEFORE:]
     waiting = [opener for _, opener in typed]
     for closer in found.unopened:
         if not waiting or CLOSER_OF[waiting.pop(0).character] != closer.character:
             return None
-    opened = [*waiting, *(Bracket(each.character, len(near) + each.offset) for each in found.open)]
-    open_ = [
-        (opener.offset, _closing(opener, near + rest, context.language, with_bodies=with_bodies)) for opener in opened
-    ]
-    open_ += open_tags(near + rest, context.suffix[:SCAN_AFTER]) if with_tags else ()
-    if with_angles:
-        start = (near + rest).rfind("\n") + 1
-        open_ += [(start + offset, ">") for offset in _open_angles((near + rest)[start:], context.language)]
-    closers = "".join(closer for _, closer in sorted(open_, reverse=True))
-    end = comment or (_COMMENT_END if in_own_comment else "\n" if found.comment else _string_end(rest, found, context))
-    return "" if end == "\n" and not closers else end + closers
+    start = min(len(context.prefix), SCAN_BEFORE)
+    return [*waiting, *(Bracket(each.character, start + each.offset) for each in found.open)]
 
 
 def _open_angles(line: str, language: str) -> list[int]:
