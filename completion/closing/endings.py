@@ -26,8 +26,9 @@ _HEAD = re.compile(r"\b(?:if|for|while|switch|catch|synchronized)\s*\(")  # the 
 _HEAD_WORD = re.compile(_HEAD.pattern.removesuffix(r"\(") + r"\Z")
 _HEAD_CHARACTERS = 40  # before a bracket, among which the keyword of its block is
 _COMMENT_END = "*/"
-_MAX_OWN_CLOSERS = 16  # of what a line opens itself; what is around it can be thousands of brackets
+_MAX_OWN_CLOSERS = 5  # of what a line opens itself; what is around it can be thousands of brackets
 _LINE_ENDS = frozenset(")]}\"'`")
+_CLOSER_ENDS = _LINE_ENDS | {">"}
 
 _TYPE_ARGUMENTS = re.compile(r"\w<\s*\Z")
 _WITH_TYPE_ARGUMENTS = frozenset({"rust", "java", "cpp", "typescript", "typescriptreact"})
@@ -103,7 +104,8 @@ def _going_on(closers: str, text: str, context: Context) -> Iterator[str]:
     operands = missing_operands(context.language)
     texts = (*continuations(context.language), *operands)
     first = len(_COMMENT_END) if closers.startswith(_COMMENT_END) else 0  # code begins after the comment
-    starts = [(closers[:end], closers[end:]) for end in range(first, min(len(closers), _MAX_OWN_CLOSERS) + 1)]
+    ends = [end for end in range(first + 1, len(closers) + 1) if closers[end - 1] in _CLOSER_ENDS]
+    starts = [(closers[:end], closers[end:]) for end in (first, *ends[:_MAX_OWN_CLOSERS])]
     yield from (own + each + others for own, others in starts for each in texts)
     yield from (operand + each for each in _closed(closers, text, context) for operand in operands)
     yield from (f"{own}{operand}{others};" for own, others in starts for operand in operands)
