@@ -17,16 +17,16 @@ _FOR = ("=_;;", ";;", ":_", " _:_")
 _BODIES = ("(_){}", "(;;){}", "{}while(_);")  # after `if`, `for` and `do`
 _PREPROCESSOR = (">\n", " <_>\n", "include <_>\n")
 _SCRIPT = (
-    *(";", ",", "=_", "(){}", ":", " from ''", " of _", "=_;;", ">=_", ">{}", "=_>{}", *_BODIES),
-    *(" {} from ''", "} from ''", " as _ from ''", " ''", " const _=_"),
+    *(";", ",", "=_", " ''", " from ''", "(){}", ":", " of _", "=_;;", ">=_", ">{}", "=_>{}", *_BODIES),
+    *(" {} from ''", "} from ''", " as _ from ''", " const _=_"),
 )
 _STATEMENTS: Mapping[str, tuple[str, ...]] = {
     "python": (",", " import _", " in _: pass", ": pass", " else _", " def _(): pass"),
     "javascript": _SCRIPT,
     "typescript": (*_SCRIPT, " class _{}", " _(){}"),
     "rust": (
-        *(";", ",", "{}", "{};", "=>_,", "(){}", "=_;", ":_,", ":_=_;", "=_{}", " in _{}"),
-        *("::_;", ">(){}", "> _{}", " fn _(){}"),
+        *(";", ",", "{}", "(){}", "=_;", ":_,", ":_=_;", "=>_,", " fn _(){}", "=_{}", " in _{}"),
+        *("{};", "::_;", ">(){}", "> _{}"),
     ),
     "go": (
         *(",", "{}", "=_", ":", "(){}", " struct{}", "; _{}", ":=_; _{}", "; _; _{}", ":=range _{}", " range _{}"),
@@ -36,10 +36,10 @@ _STATEMENTS: Mapping[str, tuple[str, ...]] = {
         *(";", ",", "(){}", *_FOR, ":", "->_;", *_BODIES, " class _{}", " void _(){}", " _(){}"),
         *("> _ _(){}", "> _;", ">> _;", "{}finally{}"),
     ),
-    "c": (";", ",", "(){}", *_FOR, ":", *_BODIES, " _;", *_PREPROCESSOR),
+    "c": (";", ",", "(){}", *_PREPROCESSOR, *_FOR, ":", *_BODIES, " _;"),
     "cpp": (
-        *(";", ",", "(){}", *_FOR, ":", "=_", " _=_", *_BODIES, " _;", " _,", "=_;", "{};", "{}catch(...){}"),
-        *("> class _;", "<> class _;", " class _> class _;", *_PREPROCESSOR),
+        *(";", ",", "(){}", *_PREPROCESSOR, "=_", "=_;", "{};", *_FOR, ":", " _=_", *_BODIES, " _;", " _,"),
+        *("{}catch(...){}", "> class _;", "<> class _;", " class _> class _;"),
     ),
     "json": (" 0", ":0", ' "":0'),
 }
@@ -66,7 +66,8 @@ def continuations(language: str) -> tuple[str, ...]:
     Args:
         language: LSP language identifier.
     """
-    return (ANY, *_after_line_or_name(_STATEMENTS.get(language.removesuffix("react"), (";", ","))))
+    texts = _STATEMENTS.get(language.removesuffix("react"), (";", ","))
+    return (ANY, f"{ANY};", f"{ANY},", *texts, *(ANY + each for each in texts))
 
 
 def missing_operands(language: str) -> tuple[str, ...]:
@@ -78,8 +79,5 @@ def missing_operands(language: str) -> tuple[str, ...]:
     Args:
         language: LSP language identifier.
     """
-    return _after_line_or_name(_OPERANDS.get(language.removesuffix("react"), ()))
-
-
-def _after_line_or_name(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(start + each for each in texts for start in ("", ANY))
+    texts = _OPERANDS.get(language.removesuffix("react"), ())
+    return (*texts, *(ANY + each for each in texts))

@@ -208,6 +208,21 @@ def test_every_start_of_a_usual_line_is_shown_while_it_grows(language, prefix, c
     assert held_back(prefix, language, code, suffix)[0] == []
 
 
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("c", "#include <stdlib.h>"),
+        ("cpp", "#include <cstdlib>"),
+        ("rust", "const CHANGE_DELETED: u8 = 1;"),
+        ("rust", "pub fn run() {"),
+        ("typescript", "import Handler from './handler';"),
+        ("go", "func run(n int) error {"),
+    ],
+)
+def test_usual_lines_grow_below_a_syntax_error_where_no_acceptor_chooses_what_may_follow(language, code):
+    assert held_back(") ]\n", language, code)[0] == []
+
+
 def test_a_lambda_in_a_call_whose_parentheses_the_editor_has_closed_is_shown_while_it_grows():
     suffix = ")\n}\n"
     assert held_back(f"{C}std::sort(", "cpp", "v.begin(), v.end(), [](int a, int b) { return a > b; }", suffix)[0] == []
