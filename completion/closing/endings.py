@@ -14,7 +14,7 @@ from completion.closing.continuations import ANY, continuations, missing_operand
 from completion.closing.jsx_tags import open_tags
 from completion.closing.python_endings import python_endings
 from completion.postprocess.context import Context, closes_string
-from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, Bracket, Scan, scan
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Bracket, Scan, scan
 from completion.syntax.literal_styles import style_of
 
 _WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})
@@ -145,7 +145,7 @@ def still_to_close(
     typed = itertools.takewhile(
         lambda pair: pair[0].closed_at is None, zip(reversed(context.open), reversed(context.before.open), strict=True)
     )
-    near = context.prefix[-SCAN_BEFORE:]
+    near = context.near
     waiting = [opener for _, opener in typed]
     for closer in found.unopened:
         if not waiting or CLOSER_OF[waiting.pop(0).character] != closer.character:
@@ -176,7 +176,7 @@ def _open_angles(line: str, language: str) -> list[int]:
 
 def _string_end(text: str, found: Scan, context: Context) -> str:
     """Return what ends the string that a text ends inside, and the braces of an interpolation in it; "" for none."""
-    begun = "" if found.string_end or not context.before.string else context.prefix[-SCAN_BEFORE:]
+    begun = "" if found.string_end or not context.before.string else context.near
     start = context.before.string_start if begun else found.string_start
     content = (begun + text)[start + len(found.string) :] if found.string else ""
     return "}" * sum(bracket.character == "{" for bracket in scan(content, "").open) + found.string
@@ -236,7 +236,7 @@ def _after_comment(text: str, context: Context) -> tuple[str, str]:
     """Return what ends the comment around the cursor after `text`, "" if `text` ends it, and `text` after it."""
     if not context.before.comment:
         return "", text
-    is_block = scan(context.prefix[-SCAN_BEFORE:] + "\n", context.language).comment
+    is_block = scan(context.near + "\n", context.language).comment
     end = "*/" if is_block else "\n"
     _, found, rest = text.partition(end)
     return "" if found else end, rest

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from completion.closing.continuations import continuations, missing_operands
 from completion.postprocess.context import Context
-from completion.syntax.brackets import SCAN_BEFORE
 from completion.syntax.indent_style import depth
 
 _INDENT = re.compile(r"[ \t]*")
@@ -28,7 +27,7 @@ def python_endings(text: str, context: Context, closers: str | None) -> tuple[st
     """
     if closers is None:
         return ()
-    lines = (context.prefix[-SCAN_BEFORE:] + text).split("\n")
+    lines = (context.near + text).split("\n")
     line = lines[-1]
     indent = _INDENT.match(line).group()  # type: ignore[union-attr]
     inner = indent + (context.indent.unit or "    ")
