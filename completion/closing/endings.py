@@ -65,12 +65,15 @@ def with_open_line(context: Context) -> Context:
     """Return a context in which the closers after the cursor on its line are left to the endings.
 
     An editor adds them as soon as their opener is typed, where the line mostly goes on: `def f(‸)` lacks its colon and
-    its body. The context stays as it is if other text follows the cursor, or closers of something else.
+    its body. So does `def f(` with the closers on the next line. The context stays as it is if other text follows the
+    cursor, or closers of something else.
     """
-    rest = closers_after(context)
+    rest, below = closers_after(context), context.following[0].strip() if context.following else ""
+    is_below = below.startswith(")") and _LINE_ENDS.issuperset(below)
+    rest += below if is_below else ""
     if not rest or not _LINE_ENDS.issuperset(rest):
         return context
-    opened = context.without_rest_of_line()
+    opened = context.without_rest_of_line(and_next=is_below)
     closers = still_to_close("", opened) or ""
     outside = closers.lstrip("}") if context.before.string else closers  # not every editor closes braces in strings
     return opened if closers.startswith(rest) or outside.startswith(rest) else context

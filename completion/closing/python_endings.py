@@ -36,18 +36,30 @@ def python_endings(text: str, context: Context, closers: str | None) -> tuple[st
     body = f"\n{inner}pass{handlers}"
     if is_head:
         below = f"\n{inner}case _: pass{handlers}" if _MATCH.match(line) else body
-        return (below,) if context.invoked else (below, f" _{handlers}", f" _,{handlers}")  # or an annotation begins
+        annotations = (f"{each}{handlers}" for each in (" _", " _,", " _=_"))
+        return (below,) if context.invoked else (below, *annotations)
     found = [closers + handlers, f" _{closers}{handlers}"] if closers else [handlers] if handlers else []
     if not context.invoked:
         operands = missing_operands(line, context.language)
-        found += [f"{each}{closers}{handlers}" for each in (*continuations(line, context.language), *operands)]
+        found += [f"{each}{closers}{handlers}" for each in (*continuations(line, context.language), " _", *operands)]
         if line.startswith("@", len(indent)):
             found += [f"{name}{closers}\n{indent}def _(): pass{handlers}" for name in ("", "_")]
         elif _DEFINITION.match(line):
             found += [f"{closers}:{body}", f" _{closers}:{body}", f"():{body}", f" _():{body}"]
         else:
             found += [f"{operand}{closers}:{body}" for operand in ("", " _", *operands)]
+        found += [each + below for each in _with_value(closers) for below in (handlers, f":{body}")]
     return tuple(dict.fromkeys(found))
+
+
+def _with_value(closers: str) -> tuple[str, str]:
+    """Return closers with the value of a parameter or argument before the parenthesis that ends it.
+
+    After others that have one, `retries: int` alone is an error.
+    """
+    inner, parenthesis, outer = closers.partition(")")
+    rest = f"{inner}=_{parenthesis}{outer}"
+    return rest, f" _{rest}"
 
 
 def _opens_block(text: str, context: Context) -> bool:

@@ -114,8 +114,9 @@ class Finisher:
         return self.grammar.sound_when_closed(self.forced + suggestion.text.encode(), texts, replaced_bytes)
 
     def _left_out(self, context: Context) -> int:
-        """Return how many bytes after the cursor on its line are not in a context."""
-        return len(self.context.line_after.encode()) - len(context.line_after.encode())
+        """Return how many bytes after the cursor are not in a context."""
+        suffix = self.context.suffix
+        return len(suffix[: len(suffix) - len(context.suffix)].encode())
 
 
 def _cut_back(written: bytes, length: int) -> str:

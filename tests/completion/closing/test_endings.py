@@ -198,11 +198,21 @@ JAVA, RUST = "class A {\n    void f() {\n        ", "fn f() {\n    "
         ("go", GO, "tests := []struct {"),
         ("go", GO, "sort.Slice(xs, func(i, j int) bool { return xs[i].A < xs[j].A })"),
         ("python", "", "pairs = sorted(table.items(), key=lambda pair: pair[1])"),
+        ("python", "def f(\n    a: int = 1,\n    ", 'mode: Literal["r", "w"] = "r",'),
+        ("python", "class A:\n    def f(\n        self,\n        a=1,\n        ", "retries: int | None = None,"),
+        ("python", "def f(\n    a,\n    ", "*, b: int"),
+        ("python", "x = f(\n    a=1,\n    ", "retries=g(2),"),
     ],
 )
 def test_every_start_of_a_usual_line_is_shown_while_it_grows(language, prefix, code, is_closed):
     suffix = closed_by_the_editor(prefix, language) if is_closed else "\n"
     assert held_back(prefix, language, code, suffix)[0] == []
+
+
+def test_a_parameter_is_added_word_by_word_below_others_that_have_a_default():
+    suffix = "\n) -> None:\n    return a\n"
+    assert held_back("def f(\n    a: int = 1,\n    ", "python", "b: str | None = None,", suffix)[0] == []
+    assert held_back("x = f(\n    a=1,\n    ", "python", "b=g(2),", "\n)\n")[0] == []
 
 
 def test_a_lambda_in_a_call_whose_parentheses_the_editor_has_closed_is_shown_while_it_grows():
