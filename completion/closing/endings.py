@@ -65,8 +65,8 @@ def with_open_line(context: Context) -> Context:
     """Return a context in which the closers after the cursor on its line are left to the endings.
 
     An editor adds them as soon as their opener is typed, where the line mostly goes on: `def f(‸)` lacks its colon and
-    its body. So does `def f(` with the closers on the next line. The context stays as it is if other text follows the
-    cursor, or closers of something else.
+    its body. So does `def f(` with the closers on the next line. In a string whose end is not typed yet, they are text.
+    The context stays as it is if other text follows the cursor, or closers of something else.
     """
     rest, below = closers_after(context), context.following[0].strip() if context.following else ""
     is_below = below.startswith(")") and _LINE_ENDS.issuperset(below)
@@ -76,13 +76,18 @@ def with_open_line(context: Context) -> Context:
     opened = context.without_rest_of_line(and_next=is_below)
     closers = still_to_close("", opened) or ""
     outside = closers.lstrip("}") if context.before.string else closers  # not every editor closes braces in strings
-    return opened if closers.startswith(rest) or outside.startswith(rest) else context
+    return opened if are_text(rest, context) or closers.startswith(rest) or outside.startswith(rest) else context
 
 
 def closers_after(context: Context, replaced: int = 0) -> str:
     """Return what follows the cursor on its line and the replaced characters, without the colon of Python's heads."""
     rest = context.line_after[replaced:].strip()
     return rest.removesuffix(":") if context.language == "python" else rest
+
+
+def are_text(closers: str, context: Context) -> bool:
+    """Return whether closers after the cursor are text of the string around it, which they do not end."""
+    return bool(context.before.string) and context.before.string not in closers
 
 
 def _completed(closers: str, text: str, context: Context) -> Iterator[str]:

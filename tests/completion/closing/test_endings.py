@@ -100,6 +100,7 @@ def test_no_line_is_cut_after_an_opener_that_the_editor_has_closed(language):
         ("for i in range(", ")", "len(names)):", ["len", "len(names"]),
         ("x = f(", ")", "a).b(c)", ["a", "a).b", "a).b(c"]),
         ('try:\n    print(f"{', '}")', "name} {age}", ["name", "name} {age"]),
+        ('def f():\n    """Return it (of ', ")", "usual size).", ["usual", "usual size"]),
         ('try:\n    print(f"{', '")', "name} {age}", ["name", "name} {age"]),
     ],
 )
