@@ -131,6 +131,7 @@ _SCRIPT_ENDS = (
 _C_ENDS = (_TERNARY, (r"[{,]\s*\.\w*\Z", ("=_", "_=_")))
 
 _AT_END = {
+    "json": ((r"[\[,:]\s*\Z", (" 0",)),),
     "python": (
         (r"\blambda\b[^:]*\Z", (": _", " _: _")),
         (r"[(\[{].*\basync\b(?: for)?\Z", (" for _ in _", " _ in _")),
@@ -180,7 +181,7 @@ _AT_END = {
 _NEAR = 200  # characters before the end of a line among which its expression begins
 
 _OTHERWISE = {
-    "json": (" 0", ":0", ' "":0'),
+    "json": (" 0", ":0", ' "":0', " 0,", ":0,", ' "":0,'),  # with a comma above others
     "python": (ANY, f"{ANY},"),
     "go": (ANY, f"{ANY},", f"{ANY}{{}}"),
     "rust": (*_VALUE, "=>_,", " _=>_,", "::_;", ":_,"),

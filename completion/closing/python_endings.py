@@ -48,18 +48,21 @@ def python_endings(text: str, context: Context, closers: str | None) -> tuple[st
             found += [f"{closers}:{body}", f" _{closers}:{body}", f"():{body}", f" _():{body}"]
         else:
             found += [f"{operand}{closers}:{body}" for operand in ("", " _", *operands)]
-        found += [each + below for each in _with_value(closers) for below in (handlers, f":{body}")]
+        found += [f"{operand}{closers},{handlers}" for operand in ("", " _")]  # above other items
+        found += _with_value(closers, handlers, body)
     return tuple(dict.fromkeys(found))
 
 
-def _with_value(closers: str) -> tuple[str, str]:
-    """Return closers with the value of a parameter or argument before the parenthesis that ends it.
+def _with_value(closers: str, handlers: str, body: str) -> Iterator[str]:
+    """Yield endings with the value of a parameter, argument or key before the bracket that ends it.
 
-    After others that have one, `retries: int` alone is an error.
+    After others that have one, `retries: int` and `"name"` alone are errors.
     """
-    inner, parenthesis, outer = closers.partition(")")
-    rest = f"{inner}=_{parenthesis}{outer}"
-    return rest, f" _{rest}"
+    for begin, bracket in (("=", ")"), (":", "}")):
+        inner, is_open, outer = closers.partition(bracket)
+        closed = f"{bracket}{outer}"
+        ends = (f"{closed}{handlers}", f"{closed}:{body}") if is_open else (handlers, f",{handlers}")
+        yield from (f"{operand}{inner}{begin}_{end}" for operand in ("", " _") for end in ends)
 
 
 def _opens_block(text: str, context: Context) -> bool:

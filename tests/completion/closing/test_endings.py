@@ -216,6 +216,17 @@ def test_a_parameter_is_added_word_by_word_below_others_that_have_a_default():
     assert held_back("x = f(\n    a=1,\n    ", "python", "b=g(2),", "\n)\n")[0] == []
 
 
+@pytest.mark.parametrize("below", ["", "\n    Kind.C: 3,"])
+@pytest.mark.parametrize("code", ["Kind.B: call(b),", '"name of": x'])
+def test_a_key_of_a_dictionary_is_shown_word_by_word(below, code):
+    assert held_back("KINDS = {\n    Kind.A: 1,\n    ", "python", code, f"{below}\n}}\n")[0] == []
+
+
+@pytest.mark.parametrize("code", ['"test:watch": "mocha --watch",', '"files": ["a", "b"],', '"private": true,'])
+def test_a_pair_is_shown_word_by_word_above_others(code):
+    assert held_back('{\n  "scripts": {\n    "a": "b",\n    ', "json", code, '\n    "c": "d"\n  }\n}\n')[0] == []
+
+
 def test_a_lambda_in_a_call_whose_parentheses_the_editor_has_closed_is_shown_while_it_grows():
     suffix = ")\n}\n"
     assert held_back(f"{C}std::sort(", "cpp", "v.begin(), v.end(), [](int a, int b) { return a > b; }", suffix)[0] == []
