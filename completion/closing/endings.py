@@ -116,7 +116,11 @@ def _closed(closers: str, text: str, context: Context) -> Iterator[str]:
             yield f"{closers}from''"
         if _TYPE_ARGUMENTS.search(text):
             yield f"{ANY}>{closers}"
-    yield from (closers, f"{closers},") if context.language == "json" else (closers, f"{closers};")
+    yield closers
+    if context.language != "json":
+        yield f"{closers};"
+    if not context.invoked:
+        yield f"{closers},"  # above other items
     block = closers.find("}")
     if block >= 0:
         yield f"{closers[:block]};{closers[block:]}"  # the end of the statement in the block

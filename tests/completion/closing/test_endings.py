@@ -222,6 +222,22 @@ def test_a_key_of_a_dictionary_is_shown_word_by_word(below, code):
     assert held_back("KINDS = {\n    Kind.A: 1,\n    ", "python", code, f"{below}\n}}\n")[0] == []
 
 
+@pytest.mark.parametrize(
+    ("language", "prefix", "code", "below"),
+    [
+        ("typescript", "const names = {\n  ", 'uuid: "UUID",', '\n  guid: "GUID",\n};\n'),
+        ("typescript", "const names = {\n  ", '"short-id": { name: "x", length: 3 },', "\n  guid: f(),\n};\n"),
+        ("typescript", "export {\n  ", "_min as min,", '\n  _max as max,\n} from "./a.js";\n'),
+        ("javascript", "const maps = [\n  ", "ctx.common.map(f),", "\n  ctx.other,\n];\n"),
+        ("go", "package a\n\nvar names = []T{\n\t", 'T{A: "x", B: f(1)},', '\n\tT{A: "y"},\n}\n'),
+        ("rust", "struct S {\n    ", "pub names: Vec<String>,", "\n    pub other: u8,\n}\n"),
+        ("c", "int table[] = {\n    ", "f(A) + 1,", "\n    2,\n};\n"),
+    ],
+)
+def test_an_item_is_shown_word_by_word_above_others(language, prefix, code, below):
+    assert held_back(prefix, language, code, below)[0] == []
+
+
 @pytest.mark.parametrize("code", ['"test:watch": "mocha --watch",', '"files": ["a", "b"],', '"private": true,'])
 def test_a_pair_is_shown_word_by_word_above_others(code):
     assert held_back('{\n  "scripts": {\n    "a": "b",\n    ', "json", code, '\n    "c": "d"\n  }\n}\n')[0] == []
