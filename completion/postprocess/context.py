@@ -143,12 +143,12 @@ class Context:
         return alone + len(waiting) + len(found.open)
 
 
-def near_before(prefix: str, language: str, length: int = SCAN_BEFORE) -> str:
-    """Return the last part of the text before a cursor, of `length` characters or more, which begins in code.
+def near_before(prefix: str, language: str) -> str:
+    """Return the last part of the text before a cursor, of `SCAN_BEFORE` characters or more, which begins in code.
 
     From the middle of a docstring on, code would be read as strings and strings as code, up to the cursor.
     """
-    start = max(0, len(prefix) - length) // _STEP * _STEP
+    start = max(0, len(prefix) - SCAN_BEFORE) // _STEP * _STEP
     return prefix[_code_end(prefix[:start], language) :]
 
 
