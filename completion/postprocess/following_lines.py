@@ -35,7 +35,8 @@ def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dr
 
     The comparison ignores blanks, case, the kind of quotes, and a comma or semicolon at the end. All other differences
     count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
-    decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. Of a text that
+    decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes; all of them if
+    the user has begun the line and the text leaves its brackets open, as in `Exte` above `Extension(`. Of a text that
     was cut short, a last line that may become such a repetition goes, too. Lines without words are left to the
     `closers` filter.
     """
@@ -127,10 +128,16 @@ def _repetition(text: str, context: Context, *, whole: bool) -> int | None:
     lines = _lines(text, context) if targets else []
     for index, line in enumerate(lines):
         near = lines[index : index + MAX_COMPARED]
-        repeats = any(_repeats(near, target, whole=whole) for target in targets)
+        is_new = not line.offset and _is_new_item(text, context)
+        repeats = any(_repeats(near, target, whole=whole or is_new) for target in targets)
         if repeats and _may_cut(text, line.offset, context):
             return line.offset
     return None
+
+
+def _is_new_item(text: str, context: Context) -> bool:
+    """Return whether a text at the cursor opens an item in a line that the user has begun, and does not end it."""
+    return bool(context.line_before.strip()) and bool(context.scan(text).open)
 
 
 def _repeats(lines: Sequence[_Line], target: Sequence[str], *, whole: bool) -> bool:
