@@ -19,6 +19,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.attempt import OWN_ENDS, Attempt, Branch, with_weight
 from completion.decoding.local_task import LocalTask
 from completion.decoding.task import Task
+from completion.postprocess.unfinished import whole_words
 from completion.request import Suggestion
 
 MAX_BRANCHES = 6
@@ -108,13 +109,18 @@ class _Best:
         return attempt.stop is None and self.most(attempt) > self.total
 
     def offer(self, attempt: Attempt) -> None:
-        """Take an attempt that has ended, if it is likelier and its suggestion starts with what was shown."""
+        """Take an attempt that has ended, if it is likelier and its suggestion keeps what was shown."""
         if attempt.stop is None or attempt.stop.reason not in OWN_ENDS or are_back(self._task, attempt):
             return
         total = self._total(attempt)
         found = self._task.finish(attempt) if total > self.total else None
-        if isinstance(found, Suggestion) and found.text.startswith(attempt.shown):
+        if isinstance(found, Suggestion) and _keeps(found.text, attempt.shown):
             self.attempt, self.total = attempt, total
 
     def _total(self, attempt: Attempt) -> float:
         return attempt.total() + (self.most_gain if are_followed(self._task, attempt) else 0.0)
+
+
+def _keeps(text: str, shown: str) -> bool:
+    """Return whether a text starts with what was shown, whose last word goes on in no other text."""
+    return text.startswith(shown) and whole_words(text, len(shown)) == len(shown)
