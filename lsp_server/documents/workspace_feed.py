@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 
 from lsprotocol import types
@@ -17,11 +17,11 @@ from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_changes import read_changes
 from lsp_server.documents.file_policy import FilePolicy
-from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
-from lsp_server.documents.workspace_search import MAX_FILE_BYTES, search
+from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of, updates
+from lsp_server.documents.workspace_search import MAX_FILE_BYTES, exchanged, search, search_folder
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
-from lsp_server.workspace_reader import Identity, identity_of, read_inside
+from lsp_server.workspace_reader import Identity, identity_of, read_text
 
 _log = logging.getLogger(__name__)
 
@@ -72,6 +72,8 @@ class WorkspaceFeed:
         self._policies: dict[Path, FilePolicy] = {}
         self._waiting: dict[FolderFile, bool] = {}  # whether the engine shall have the file
         self._sent: dict[FolderFile, Identity | None] = {}  # identities of the files as they were read from disk
+        self._near: set[Path] = set()  # folders whose files come first
+        self._entered: set[FolderFile] = set()  # documents in folders that became near since the last scan
         self._closed_documents: set[str] = set()
         self._closed_folders: set[str] = set()
         self._sending: asyncio.Task[None] | None = None
@@ -98,7 +100,7 @@ class WorkspaceFeed:
         for policy in self._policies.values():
             policy.forget_rules()
         sent_before = frozenset(self._sent)
-        near = {file.path.parent for file in self._opened()}
+        near = self._near = {file.path.parent for file in self._opened()}
         policies = {folder: self._policy(folder) for folder in self._folders}
         found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan_number)
         if number != self._scan_number:
@@ -108,6 +110,15 @@ class WorkspaceFeed:
         wanted = dict.fromkeys([*self._opened(), *chosen] if limit else [])
         self._enqueue(self._sent.keys() - wanted.keys(), pause_s=0, wanted=False)
         self._enqueue(wanted, pause_s=0)
+
+    def opened(self, document: Document) -> None:
+        """Send the file of an opened document and those next to it, for which the last scan may have had no room."""
+        self.changed(document)
+        file = self._folders.document_file_of(document.uri)
+        is_wanted = file is not None and file in self._waiting and not self._is_loose(file)
+        if file is not None and is_wanted and file.path.parent not in self._near:
+            self._near.add(file.path.parent)
+            self._entered.add(file)
 
     def changed(self, document: Document) -> None:
         """Send the file of a document that was opened or changed, after a pause. Check the others now and then.
@@ -209,8 +220,9 @@ class WorkspaceFeed:
                 if closing != Closing():
                     await self._send(closing)
                 closing = Closing()
+                await self._enqueue_neighbours()
                 batch = await self._next_batch()
-                for update in _updates(batch):
+                for update in updates(batch):
                     await self._send(update)
                 for file in [file for file, sent in batch.items() if sent is None]:
                     self._sent.pop(file, None)
@@ -225,6 +237,14 @@ class WorkspaceFeed:
                     await asyncio.sleep(self._pause_s)
                 else:
                     self._waiting.clear()  # a restarted engine gets everything again
+
+    async def _enqueue_neighbours(self) -> None:
+        """Queue the files next to opened documents, in place of files elsewhere if there is no room for both."""
+        while self._entered:
+            file = self._entered.pop()
+            found = await asyncio.to_thread(search_folder, file.path.parent, file.folder, self._policy(file.folder))
+            has = self._sent | {one: None for one, wanted in self._waiting.items() if wanted}
+            self._waiting |= exchanged(found, has, self._near, self._settings().index_files)
 
     def _next_closing(self) -> Closing:
         """Return the documents and folders closed since the last call, without documents that are open again."""
@@ -262,7 +282,7 @@ class WorkspaceFeed:
             return (document.lines.text() if fit else None), True
         if self._is_loose(file):
             return None, False
-        return await asyncio.to_thread(_read, file), False
+        return await asyncio.to_thread(read_text, file.folder.path, file.path, MAX_FILE_BYTES), False
 
     def _is_loose(self, file: FolderFile) -> bool:
         return self._folders.folder_of(file.path) is None
@@ -278,20 +298,3 @@ class WorkspaceFeed:
     def _policy(self, folder: Folder) -> FilePolicy:
         policy = self._policies.get(folder.path)
         return policy or self._policies.setdefault(folder.path, FilePolicy(folder.path))
-
-
-def _updates(batch: Mapping[FolderFile, WorkspaceFile | None]) -> Iterator[WorkspaceUpdate]:
-    """Yield the update of each folder that has files in a batch."""
-    for uri in dict.fromkeys(file.folder.uri for file in batch):
-        own = {file.name: sent for file, sent in batch.items() if file.folder.uri == uri}
-        changed = tuple(sent for sent in own.values() if sent is not None)
-        yield WorkspaceUpdate(uri, changed, tuple(name for name, sent in own.items() if sent is None))
-
-
-def _read(file: FolderFile) -> str | None:
-    """Return a text file's content; None if it cannot be read, is too large, binary or not UTF-8."""
-    try:
-        text = read_inside(file.folder.path, file.path, MAX_FILE_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    return None if "\0" in text else text
