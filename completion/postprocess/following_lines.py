@@ -49,8 +49,8 @@ def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dr
     count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
     decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. All of them
     must be there if the user has begun such a line, and it stands elsewhere, too, or the text leaves its brackets open,
-    as in `Exte` above `Extension(`: then it may begin a further item. Of a text that was cut short, a last line that may
-    become such a repetition goes, too. Lines without words are left to the `closers` filter.
+    as in `Exte` above `Extension(`: then it may begin a further item. Of a text that was cut short, a last line that
+    may become such a repetition goes, too. Lines without words are left to the `closers` filter.
     """
     start = _repetition(suggestion.text, context, whole=False)
     if start is not None:
