@@ -19,6 +19,7 @@ from completion.grammar.grammar import Grammars
 from completion.memory import Held, MemoryPart
 from completion.model.tokenizer import CodeTokenizer
 from completion.postprocess import Context, Dropped, DropReason
+from completion.postprocess.context import forget_texts
 from completion.prompt.line_endings import restored
 from completion.prompt.planner import PromptPlanner
 from completion.request import WARM_UP, Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
@@ -139,6 +140,7 @@ class Completer(ABC):
         if not languages:
             self._planner.forget_texts()
             self._tokenizer.forget_texts()
+            forget_texts()
 
     @abstractmethod
     def _close_documents(self, documents: Iterable[str]) -> set[str]:

@@ -35,7 +35,8 @@ _LANGUAGE_OF_NAME = {
     "dockerfile": "dockerfile", "containerfile": "dockerfile", "makefile": "makefile", "gnumakefile": "makefile",
     "cmakelists.txt": "cmake", "jenkinsfile": "groovy", "gemfile": "ruby", "rakefile": "ruby", "vagrantfile": "ruby",
     "podfile": "ruby", ".bashrc": "shellscript", ".bash_profile": "shellscript", ".profile": "shellscript",
-    ".zshrc": "shellscript", "tsconfig.json": "jsonc", "jsconfig.json": "jsonc", "commit_editmsg": "git-commit",
+    ".zshrc": "shellscript", "go.mod": "gomod", "go.work": "gomod", "tsconfig.json": "jsonc",
+    "jsconfig.json": "jsonc", "commit_editmsg": "git-commit",
 }  # fmt: skip
 """Whole names of files, in lower case."""
 
@@ -46,6 +47,7 @@ _OTHER_NAMES = {
     "typescript": "ts",
     "typescriptreact": "tsx typescript.tsx",
     "go": "golang",
+    "gomod": "go.mod go.work go.sum go-mod vgo gowork gosum",
     "rust": "rs rustic",
     "cpp": "c++",
     "csharp": "cs c-sharp c#",

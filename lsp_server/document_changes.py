@@ -43,7 +43,7 @@ class DocumentChanges:
     def open(self, params: types.DidOpenTextDocumentParams) -> None:
         """Handle an opened document."""
         document = self.documents.open(params.text_document)
-        self.feed.changed(document)
+        self.feed.opened(document)
         self.preparer.soon(document, Place(0, 0))
 
     def change(self, params: types.DidChangeTextDocumentParams) -> None:

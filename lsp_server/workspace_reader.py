@@ -53,6 +53,15 @@ def read_inside(root: Path, path: Path, max_bytes: int) -> bytes:
         os.close(folder)
 
 
+def read_text(root: Path, path: Path, max_bytes: int) -> str | None:
+    """Return a text file below `root`; None if it cannot be read as `read_inside` does, is binary or not UTF-8."""
+    try:
+        text = read_inside(root, path, max_bytes).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    return None if "\0" in text else text
+
+
 def read_named(path: Path, max_bytes: int) -> bytes:
     """Read a file that the user named. Links are followed.
 

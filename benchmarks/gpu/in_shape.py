@@ -106,11 +106,13 @@ class InShape:
         self._large.prefill(tokens, slots, large, logits_rows, cancel)
         return self._unpaid(lambda: self._real.prefill(tokens, slots, real, logits_rows, cancel))
 
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
+    def score(
+        self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
+    ) -> Logits:
         """See `CausalModel`."""
         real, large = _both(cache)
-        self._large.score(tokens, parents, large, cancel)
-        return self._unpaid(lambda: self._real.score(tokens, parents, real, cancel))
+        self._large.score(tokens, parents, large, cancel, skipped)
+        return self._unpaid(lambda: self._real.score(tokens, parents, real, cancel, skipped))
 
     def superpose(
         self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER

@@ -21,10 +21,11 @@ from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.typing.scripts import Script, choose, key_unit, release_scripts
 from completion.decoding.constraints import open_grammar
 from completion.decoding.finishing import Finisher
+from completion.postprocess.context import near_before
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, StopReason, Suggestion
 from completion.stopping.mode import cursor_context
-from completion.syntax.brackets import SCAN_BEFORE, scan
+from completion.syntax.brackets import scan
 
 _CHARACTERS = 100  # of a session
 _WRITTEN_LINES = 60
@@ -71,7 +72,7 @@ def starts_held_back(request: CompletionRequest, line: str) -> Iterator[bool]:
     healed, context = heal(request.prefix), cursor_context(request)
     for word in re.finditer(r"\w+|[^\w\s]+", line[:-1]):
         start = line[: word.end()]
-        if not scan(request.prefix[-SCAN_BEFORE:] + start, request.language).string:
+        if not scan(near_before(request.prefix, request.language) + start, request.language).string:
             grammar = open_grammar(request, healed, GRAMMARS)
             yield Finisher(request, context, grammar, healed.forced).visible_part(start, "") != start
 

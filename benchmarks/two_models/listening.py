@@ -57,13 +57,15 @@ class ListeningModel:
         self.asked: Sequence[Sequence[int]] = ()
         self.judgements: list[Judgement] = []
 
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
+    def score(
+        self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
+    ) -> Logits:
         """See `CausalModel`."""
         self.cache = cache
         if self.asked:
             self.judgements = [self._judge(tokens, text, cache) for text in self.asked]
             self.asked = ()
-        return self.model.score(tokens, parents, cache, cancel)
+        return self.model.score(tokens, parents, cache, cancel, skipped)
 
     def _judge(self, before: IntArray, text: Sequence[int], cache: KVCache) -> Judgement:
         started = time.perf_counter()

@@ -150,22 +150,26 @@ class PairModel:
         pair.activate(self.role)
         return logits
 
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
+    def score(
+        self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
+    ) -> Logits:
         """See `CausalModel`."""
         pair = _own(cache)
         pair.activate(self.role)
         roles = (Role.SMALL, Role.LARGER) if self.role is Role.CASCADE else (self.role,)
         self.passes += [(role, len(tokens)) for role in roles]
         if self.role is Role.SMALL:
-            return self._small.score(tokens, parents, pair.small, cancel)
-        larger = self.larger.score(tokens, parents, pair.larger, cancel)
+            return self._small.score(tokens, parents, pair.small, cancel, skipped)
+        larger = self.larger.score(tokens, parents, pair.larger, cancel, skipped)
         if self.role is Role.LARGER:
             return larger
-        return more_certain(self._small.score(tokens, parents, pair.small, cancel), larger, len(tokens))
+        return more_certain(
+            self._small.score(tokens, parents, pair.small, cancel, skipped), larger, len(tokens) - skipped
+        )
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """See `CausalModel`."""
-        return [self.score(each.tokens, each.parents, each.cache) for each in passes]
+        return [self.score(each.tokens, each.parents, each.cache, skipped=each.skipped) for each in passes]
 
     def superpose(
         self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER

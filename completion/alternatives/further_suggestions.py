@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
+from dataclasses import replace
 
 from completion.alternatives.branch_tree import BranchTree
 from completion.alternatives.separate_branches import SeparateBranches
@@ -24,6 +25,8 @@ BRANCH_DIVISOR = 4
 
 REPLACEMENT_BRANCHES = 2
 """Minimum number of alternatives to generate if the first suggestion is dropped: one of them takes its place."""
+DROPPED_WEIGHT = 1 / 2_500
+"""Weight of the text of a dropped suggestion. It may be below the cursor already, so it is hardly what is wanted."""
 
 
 def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken) -> Generator[Suggestion]:
@@ -56,7 +59,8 @@ def _branches(task: Task, first: Attempt, known: Sequence[str], wanted: int, can
     does not depend on which branch ended first.
     """
     yield first
-    branches = begin_branches(task, first, known, wanted)
+    trunk, known = (first, known) if known else _dropped(first)
+    branches = begin_branches(task, trunk, known, wanted)
     growing = [(branch, attempt) for branch, attempt in branches if attempt.stop is None]
     tree: BranchTree | SeparateBranches | None = None
     if growing and isinstance(task, LocalTask):
@@ -77,6 +81,15 @@ def _branches(task: Task, first: Attempt, known: Sequence[str], wanted: int, can
     finally:
         if tree is not None:
             tree.close()
+
+
+def _dropped(first: Attempt) -> tuple[Attempt, Sequence[str]]:
+    """Return a dropped attempt with the weight of its text, all of which it may branch off from, and that text."""
+    if first.stop is None:
+        return first, ()
+    text = first.output.whole()
+    whole = replace(first, stop=replace(first.stop, length=len(text)))
+    return whole.reweighted(DROPPED_WEIGHT), (text,) if text.strip() else ()
 
 
 def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int) -> list[tuple[Branch, Attempt]]:

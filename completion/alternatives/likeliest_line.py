@@ -19,6 +19,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.attempt import OWN_ENDS, Attempt, Branch, with_weight
 from completion.decoding.local_task import LocalTask
 from completion.decoding.task import Task
+from completion.postprocess.unfinished import whole_words
 from completion.request import Suggestion
 
 MAX_BRANCHES = 6
@@ -69,6 +70,11 @@ def _followed(task: LocalTask, trunk: Attempt, best: _Best) -> list[tuple[Branch
     return [(branch, attempt) for _, branch, attempt in found[:MAX_BRANCHES]]
 
 
+def keeps_shown(text: str, shown: str) -> bool:
+    """Return whether a text begins with the words that were shown; one that goes on with the last of them does not."""
+    return text.startswith(shown) and whole_words(text, len(shown)) == len(shown)
+
+
 def are_back(task: LocalTask, attempt: Attempt) -> bool:
     """Return whether an attempt that has ended brings back what was deleted at the cursor."""
     return attempt.stop is not None and task.replaced.are_back(attempt.output.whole()[: attempt.stop.length])
@@ -108,12 +114,12 @@ class _Best:
         return attempt.stop is None and self.most(attempt) > self.total
 
     def offer(self, attempt: Attempt) -> None:
-        """Take an attempt that has ended, if it is likelier and its suggestion starts with what was shown."""
+        """Take an attempt that has ended, if it is likelier and its suggestion keeps what was shown."""
         if attempt.stop is None or attempt.stop.reason not in OWN_ENDS or are_back(self._task, attempt):
             return
         total = self._total(attempt)
         found = self._task.finish(attempt) if total > self.total else None
-        if isinstance(found, Suggestion) and found.text.startswith(attempt.shown):
+        if isinstance(found, Suggestion) and keeps_shown(found.text, attempt.shown):
             self.attempt, self.total = attempt, total
 
     def _total(self, attempt: Attempt) -> float:

@@ -41,13 +41,14 @@ _STATEMENTS: Mapping[str, tuple[str, ...]] = {
         *(";", ",", "(){}", *_PREPROCESSOR, "=_", "=_;", "{};", *_FOR, ":", " _=_", *_BODIES, " _;", " _,"),
         *("{}catch(...){}", "> class _;", "<> class _;", " class _> class _;"),
     ),
-    "json": (" 0", ":0", ' "":0'),
+    "json": (" 0", ":0", ' "":0', " 0,", ":0,", ' "":0,'),  # with a comma above others
 }
 """By language, what may follow a line or one more name, the likeliest first."""
 
 _TERNARY = ":_"
-_SCRIPT_OPERANDS = (_TERNARY, "=>_", ">=>_", ")=>(_", "]:[_")
+_SCRIPT_OPERANDS = (_TERNARY, "=>_", ">=>_", ")=>(_", "]:[_", '":"', "':'")
 _OPERANDS: Mapping[str, tuple[str, ...]] = {
+    "json": (" 0",),
     "python": (": _", " in _", " for _ in _"),
     "javascript": _SCRIPT_OPERANDS,
     "typescript": _SCRIPT_OPERANDS,

@@ -14,7 +14,7 @@ from completion.closing.continuations import ANY, continuations, missing_operand
 from completion.closing.jsx_tags import open_tags
 from completion.closing.python_endings import python_endings
 from completion.postprocess.context import Context, closes_string
-from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, Bracket, Scan, scan
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Bracket, Scan, scan
 from completion.syntax.literal_styles import style_of
 
 _WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})
@@ -71,21 +71,29 @@ def with_open_line(context: Context) -> Context:
     """Return a context in which the closers after the cursor on its line are left to the endings.
 
     An editor adds them as soon as their opener is typed, where the line mostly goes on: `def f(‸)` lacks its colon and
-    its body. The context stays as it is if other text follows the cursor, or closers of something else.
+    its body. So does `def f(` with the closers on the next line. In a string whose end is not typed yet, they are text.
+    The context stays as it is if other text follows the cursor, or closers of something else.
     """
-    rest = closers_after(context)
+    rest, below = closers_after(context), context.following[0].strip() if context.following else ""
+    is_below = below.startswith(")") and _LINE_ENDS.issuperset(below)
+    rest += below if is_below else ""
     if not rest or not _LINE_ENDS.issuperset(rest):
         return context
-    opened = context.without_rest_of_line()
+    opened = context.without_rest_of_line(and_next=is_below)
     closers = still_to_close("", opened) or ""
     outside = closers.lstrip("}") if context.before.string else closers  # not every editor closes braces in strings
-    return opened if closers.startswith(rest) or outside.startswith(rest) else context
+    return opened if are_text(rest, context) or closers.startswith(rest) or outside.startswith(rest) else context
 
 
 def closers_after(context: Context, replaced: int = 0) -> str:
     """Return what follows the cursor on its line and the replaced characters, without the colon of Python's heads."""
     rest = context.line_after[replaced:].strip()
     return rest.removesuffix(":") if context.language == "python" else rest
+
+
+def are_text(closers: str, context: Context) -> bool:
+    """Return whether closers after the cursor are text of the string around it, which they do not end."""
+    return bool(context.before.string) and context.before.string not in closers
 
 
 def _closing_only(closers: str, text: str, context: Context) -> Iterator[str]:
@@ -118,7 +126,11 @@ def _closed(closers: str, text: str, context: Context) -> Iterator[str]:
             yield f"{closers}from''"
         if _TYPE_ARGUMENTS.search(text):
             yield f"{ANY}>{closers}"
-    yield from (closers, f"{closers};")
+    yield closers
+    if context.language != "json":
+        yield f"{closers};"
+    if not context.invoked:
+        yield f"{closers},"  # above other items
     block = closers.find("}")
     if block >= 0:
         yield f"{closers[:block]};{closers[block:]}"  # the end of the statement in the block
@@ -150,7 +162,7 @@ def still_to_close(
     opened = None if _ends_badly(found, context, in_own_comment=in_own_comment) else _still_open(found, context)
     if opened is None:
         return None
-    near = context.prefix[-SCAN_BEFORE:] + rest
+    near = context.near + rest
     open_ = [(opener.offset, _closing(opener, near, context.language, with_bodies=with_bodies)) for opener in opened]
     open_ += open_tags(near, context.suffix[:SCAN_AFTER]) if with_tags else ()
     if with_angles:
@@ -185,7 +197,7 @@ def _still_open(found: Scan, context: Context) -> list[Bracket] | None:
     for closer in found.unopened:
         if not waiting or CLOSER_OF[waiting.pop(0).character] != closer.character:
             return None
-    start = min(len(context.prefix), SCAN_BEFORE)
+    start = len(context.near)
     return [*waiting, *(Bracket(each.character, start + each.offset) for each in found.open)]
 
 
@@ -202,7 +214,7 @@ def _open_angles(line: str, language: str) -> list[int]:
 
 def _string_end(text: str, found: Scan, context: Context) -> str:
     """Return what ends the string that a text ends inside, and the braces of an interpolation in it; "" for none."""
-    begun = "" if found.string_end or not context.before.string else context.prefix[-SCAN_BEFORE:]
+    begun = "" if found.string_end or not context.before.string else context.near
     start = context.before.string_start if begun else found.string_start
     content = (begun + text)[start + len(found.string) :] if found.string else ""
     return "}" * sum(bracket.character == "{" for bracket in scan(content, "").open) + found.string
@@ -262,7 +274,7 @@ def _after_comment(text: str, context: Context) -> tuple[str, str]:
     """Return what ends the comment around the cursor after `text`, "" if `text` ends it, and `text` after it."""
     if not context.before.comment:
         return "", text
-    is_block = scan(context.prefix[-SCAN_BEFORE:] + "\n", context.language).comment
+    is_block = scan(context.near + "\n", context.language).comment
     end = _COMMENT_END if is_block else "\n"
     _, found, rest = text.partition(end)
     return "" if found else end, rest

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from completion.closing.continuations import ANY, continuations, missing_operands
 from completion.postprocess.context import Context
-from completion.syntax.brackets import SCAN_BEFORE
 from completion.syntax.indent_style import depth
 
 _INDENT = re.compile(r"[ \t]*")
@@ -28,7 +27,7 @@ def python_endings(text: str, context: Context, closers: str | None) -> tuple[st
     """
     if closers is None:
         return ()
-    lines = (context.prefix[-SCAN_BEFORE:] + text).split("\n")
+    lines = (context.near + text).split("\n")
     line = lines[-1]
     indent = _INDENT.match(line).group()  # type: ignore[union-attr]
     inner = indent + (context.indent.unit or "    ")
@@ -37,7 +36,8 @@ def python_endings(text: str, context: Context, closers: str | None) -> tuple[st
     body = f"\n{inner}pass{handlers}"
     if is_head:
         below = f"\n{inner}case _: pass{handlers}" if _MATCH.match(line) else body
-        return (below,) if context.invoked else (below, f" _{handlers}", f" _,{handlers}")  # or an annotation begins
+        annotations = (f"{each}{handlers}" for each in (" _", " _,", " _=_"))
+        return (below,) if context.invoked else (below, *annotations)
     found = [closers + handlers, f" _{closers}{handlers}"] if closers else [handlers] if handlers else []
     if not context.invoked:
         operands = missing_operands(context.language)
@@ -49,7 +49,21 @@ def python_endings(text: str, context: Context, closers: str | None) -> tuple[st
             found += [f"{name}{closers}:{body}" for name in ("", ANY)]
         found += [f"{each}{closers}{handlers}" for each in (*continuations(context.language), *operands)]
         found += [f"{operand}{closers}:{body}" for operand in operands]
+        found += [f"{name}{closers},{handlers}" for name in ("", ANY)]  # above other items
+        found += _with_value(closers, handlers, body)
     return tuple(dict.fromkeys(found))
+
+
+def _with_value(closers: str, handlers: str, body: str) -> Iterator[str]:
+    """Yield endings with the value of a parameter, argument or key before the bracket that ends it.
+
+    After others that have one, `retries: int` and `"name"` alone are errors.
+    """
+    for begin, bracket in (("=", ")"), (":", "}")):
+        inner, is_open, outer = closers.partition(bracket)
+        closed = f"{bracket}{outer}"
+        ends = (f"{closed}{handlers}", f"{closed}:{body}") if is_open else (handlers, f",{handlers}")
+        yield from (f"{operand}{inner}{begin}_{end}" for operand in ("", " _") for end in ends)
 
 
 def _opens_block(text: str, context: Context) -> bool:

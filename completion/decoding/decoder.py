@@ -12,7 +12,6 @@ from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
 from completion.model.causal_model import CausalModel, Logits
-from completion.model.logits import RowSlice
 from completion.model.sampling import draw
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
@@ -214,8 +213,7 @@ class Decoder:
         chain = np.arange(ROOT, len(pending) - 1, dtype=np.int32)
         tokens = np.concatenate((np.asarray(pending, dtype=np.int32), tree.tokens))
         parents = np.concatenate((chain, tree.parents + len(pending)))
-        logits = self.model.score(tokens, parents, self.session.cache, cancel)
-        return logits if len(pending) == 1 else RowSlice(logits, len(pending) - 1, 1 + len(tree))
+        return self.model.score(tokens, parents, self.session.cache, cancel, len(pending) - 1)
 
     def _chooser(self, logits: Logits, tree: DraftTree, states: Sequence[ConstraintState]) -> Callable[[int], int]:
         greedy = logits.argmax() if self.sampling.temperature <= 0 else None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from completion.closing.closing_texts import announced_texts, as_before_code, closing_texts
-from completion.closing.endings import closers_after, endings, still_to_close, with_open_line
+from completion.closing.endings import are_text, closers_after, endings, still_to_close, with_open_line
 from completion.grammar.constraint import RequestGrammar
 from completion.postprocess import Context, Dropped, DropReason, apply_filters
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
@@ -107,15 +107,17 @@ class Finisher:
         Closers after the cursor on its line are part of that text if they close what the suggestion leaves open.
         """
         context, replaced = with_open_line(self.context), suggestion.replace_after
-        if closers_after(self.context, replaced) not in (still_to_close(suggestion.text, context) or ""):
+        rest = closers_after(self.context, replaced)
+        if rest not in (still_to_close(suggestion.text, context) or "") and not are_text(rest, self.context):
             context = self.context
         texts = closing_texts(suggestion, reason, context)
         replaced_bytes = max(len(self.request.suffix[:replaced].encode()), self._left_out(context))
         return self.grammar.sound_when_closed(self.forced + suggestion.text.encode(), texts, replaced_bytes)
 
     def _left_out(self, context: Context) -> int:
-        """Return how many bytes after the cursor on its line are not in a context."""
-        return len(self.context.line_after.encode()) - len(context.line_after.encode())
+        """Return how many bytes after the cursor are not in a context."""
+        suffix = self.context.suffix
+        return len(suffix[: len(suffix) - len(context.suffix)].encode())
 
 
 def _cut_back(written: bytes, length: int) -> str:

@@ -106,16 +106,18 @@ class JointPasses:
             return ALONE
         return SharedStep(sum(1 if other.wanted is None else len(other.wanted.tokens) for other in others), len(others))
 
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
+    def score(
+        self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
+    ) -> Logits:
         """Score rows together with those of the other requests; see `CausalModel.score`."""
         request = self._current()
         if request is None:
-            return self.model.score(tokens, parents, cache, cancel)
-        request.wanted = ScorePass(tokens, parents, cache)
+            return self.model.score(tokens, parents, cache, cancel, skipped)
+        request.wanted = ScorePass(tokens, parents, cache, skipped)
         request.wait(cancel)
         scored, request.wanted, request.scored = request.scored, None, None
         cancel.raise_if_cancelled()
-        return self.model.score(tokens, parents, cache, cancel) if scored is None else scored
+        return self.model.score(tokens, parents, cache, cancel, skipped) if scored is None else scored
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """See `CausalModel`."""

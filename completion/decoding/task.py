@@ -121,7 +121,8 @@ class Task(ABC):
             return Dropped(DropReason.EMPTY)
         raw = attempt.suggestion(attempt.stop)
         result = self._finisher.finish(raw, attempt.stop.reason, attempt.shown)
-        early = self.opening_line(attempt) if "\n" in raw.text else None
+        is_repeated = attempt.stop.reason is StopReason.SUFFIX_OVERLAP  # its first line may still be another item's
+        early = self.opening_line(attempt) if is_repeated or "\n" in raw.text else None
         if early is not None and not (isinstance(result, Suggestion) and result.text.startswith(early.text)):
             result = early
         if isinstance(result, Dropped):

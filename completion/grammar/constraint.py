@@ -205,10 +205,15 @@ class GrammarConstraint:
         suffix = self._suffix_after(replaced)
         if self._suffix_parses_after(middle, suffix) and not self._joined.adds_errors(middle, replaced):
             return len(middle)
-        found = self._first_passing(middle, replaced, suffix, cut_offsets(middle))
+        closers, lines, words = map(self._after_healed, (cut_offsets(middle), line_ends(middle), word_ends(middle)))
+        found = self._first_passing(middle, replaced, suffix, closers)
         if found is None:  # the suffix can be broken itself
-            found = self._joined.first_sound(line_ends(middle), middle, replaced)
-        return found or self._first_passing(middle, replaced, suffix, word_ends(middle)) or 0
+            found = self._joined.first_sound(lines, middle, replaced)
+        return found or self._first_passing(middle, replaced, suffix, words) or 0
+
+    def _after_healed(self, offsets: Sequence[int]) -> list[int]:
+        """Return the offsets after the healed run, which is in the document: a cut in it keeps nothing."""
+        return [offset for offset in offsets if offset > self._joined.end - self._joined.start]
 
     def _first_passing(self, middle: bytes, replaced: int, suffix: SuffixCheck, offsets: list[int]) -> int | None:
         """Return the longest of `offsets` that adds no errors; 0 if none does, None if the suffix parses after none."""

@@ -12,6 +12,7 @@ from tree_sitter import Node, Tree
 
 from completion.grammar.newer_syntax import without_newer_syntax
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
+from completion.syntax.brackets import goes_on
 from completion.syntax.languages import LANGUAGES
 from completion.syntax.trees import error_count
 
@@ -55,8 +56,20 @@ class JoinedCheck:
 
     @cached_property
     def errors_before(self) -> int:
-        """Number of errors in the document without the completion."""
-        return error_count(self._document.tree)
+        """Number of errors in the document without the completion.
+
+        Before code on the cursor's line, the word at the cursor may be an error that the completion mends, such as `i`
+        in `A i => b`. So there are none if the document is sound without that word.
+        """
+        errors = error_count(self._document.tree)
+        if errors and self._start < self._end and self._goes_on():
+            _, tree = self._document.parse_with(self._start, self._end, b"")
+            return errors if tree.root_node.has_error else 0
+        return errors
+
+    def _goes_on(self) -> bool:
+        """Return whether code follows the cursor on its line."""
+        return goes_on(self._document.text[self._end :].partition(b"\n")[0].decode("utf-8", "replace"))
 
     def blind(self) -> bool:
         """Return whether the cursor is in or after a part of the document that tree-sitter does not understand.

@@ -13,7 +13,7 @@ from completion.syntax.parsing import Parsing
 
 MAX_JOINED_PARSES = 8
 """Maximum number of cuts of one finished completion that are parsed in the document."""
-_MAX_CLOSERS = 16  # texts that may close what is open after one completion, the likeliest first
+_MAX_CLOSERS = 20  # texts that may close what is open after one completion, the likeliest first
 _MAX_GROWING_PARSES = 2  # the same after one token of an unfinished completion; a later one tries again
 _GROWTH_BYTES = 16  # growth of a line until the document is parsed again
 

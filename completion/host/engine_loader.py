@@ -170,7 +170,7 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
         drafters = make_drafters(loaded, engine_settings.max_nodes)
         engine = Engine(loaded, engine_settings, drafters, parsing)
         warm_up(engine, max_tokens=1)  # further tokens call nothing else
-        drafters.close_workspace("")  # 3 MB, which only documents outside of workspaces need
+        drafters.close_workspace("")  # 1.4 MB, which only documents outside of workspaces need
     return LoadedEngine(
         engine,
         loaded.name,

@@ -126,6 +126,7 @@ class ScorePass:
     tokens: IntArray
     parents: IntArray
     cache: KVCache
+    skipped: int = 0
 
 
 class CausalModel(Protocol):
@@ -169,8 +170,10 @@ class CausalModel(Protocol):
             cancel: Ends the pass.
         """
 
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
-        """Compute a draft tree on top of the past and of kept rows; return logits for every new row.
+    def score(
+        self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
+    ) -> Logits:
+        """Compute a draft tree on top of the past and of kept rows; return logits for the new rows after `skipped`.
 
         Rows are numbered from the kept ones on. Row i uses scratch slot length + i at position length + depth(i), where
         a root has depth 0, and sees the past, its ancestors and itself. Nothing is committed: call `cache.commit(path)`
@@ -181,6 +184,7 @@ class CausalModel(Protocol):
             parents: Row of each new node's parent, −1 for a root; parents come before children.  # [rows]
             cache: Scratch slots are written, length stays.
             cancel: Ends the pass.
+            skipped: Number of first new rows whose logits nobody needs.
         """
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:

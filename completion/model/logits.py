@@ -182,6 +182,11 @@ class RowSlice:
         return self.logits.row(self.first + index)
 
 
+def without_first(logits: Logits, skipped: int, rows: int) -> Logits:
+    """Return the logits of all but the first rows of a pass."""
+    return RowSlice(logits, skipped, rows - skipped) if skipped else logits
+
+
 def divergence(expected: Sequence[FloatArray], found: Sequence[FloatArray]) -> float:
     """Return the mean Kullback-Leibler divergence of predictions from expected ones, in nats.
 

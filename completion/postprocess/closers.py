@@ -13,7 +13,6 @@ from completion.syntax.brackets import (
     CLOSERS,
     LINE_CLOSERS,
     OPENER_OF,
-    SCAN_BEFORE,
     Scan,
     begun_delimiter,
     scan,
@@ -168,7 +167,7 @@ def _inner_closers(text: str, found: Scan, context: Context) -> tuple[int, int]:
     """
     inside, after = context.before.string, context.line_after
     if inside:
-        begun = context.prefix[-SCAN_BEFORE:][context.before.string_start + len(inside) :]
+        begun = context.near[context.before.string_start + len(inside) :]
         return _inserted(text[: found.string_end] or text, begun, after.partition(inside)[0])
     quote = after[:1]
     if quote in _QUOTES and (quote not in style_of(context.language).strings or _in_heredoc(context)):
@@ -177,7 +176,7 @@ def _inner_closers(text: str, found: Scan, context: Context) -> tuple[int, int]:
 
 
 def _in_heredoc(context: Context) -> bool:
-    return without_heredocs(context.prefix[-SCAN_BEFORE:], context.language)[1]
+    return without_heredocs(context.near, context.language)[1]
 
 
 def _inserted(text: str, begun: str, after: str) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context
 from completion.request import Suggestion
-from completion.syntax.brackets import SCAN_BEFORE, scan
+from completion.syntax.brackets import scan
 from completion.syntax.literal_styles import is_code
 
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
@@ -40,7 +40,7 @@ def _starts(pattern: re.Pattern[str], text: str, context: Context) -> Iterator[i
     """Yield where the pattern begins a line that is not in a string or a comment."""
     for match in pattern.finditer(text):
         start = match.start()
-        inside = scan(context.prefix[-SCAN_BEFORE:] + text[:start], context.language)
+        inside = scan(context.near + text[:start], context.language)
         if (start or not context.line_before.strip()) and not inside.string and not inside.comment:
             yield start
 

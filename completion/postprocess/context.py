@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 
 from completion.request import Mode, Suggestion
 from completion.syntax.block_end import BlockEnds
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
-from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, SCAN_BEFORE, Scan, scan
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Scan, scan
 from completion.syntax.indent_style import IndentStyle
 
+SCAN_BEFORE = 16_000
+"""Minimum number of characters before the cursor that are scanned for open brackets and strings."""
 SCAN_STRINGS = 40_000
 """Characters after the cursor that are scanned for the end of a multi-line string."""
+
+_STEP = 4_000  # characters before the scanned ones, in multiples of this: the same ones at key after key
+_MAX_LITERAL = 16_000  # of a longer string, the beginning is more likely a quote that was misread
 
 
 class DropReason(StrEnum):
@@ -43,6 +49,7 @@ class Context:
 
     Attributes:
         prefix: Text before the cursor.
+        near: The last part of it, as far as it is scanned.
         suffix: Text after the cursor.
         language: LSP language identifier.
         mode: LINE or BLOCK, never AUTO.
@@ -59,6 +66,7 @@ class Context:
     """
 
     prefix: str
+    near: str
     suffix: str
     language: str
     mode: Mode
@@ -78,12 +86,13 @@ class Context:
         cls, prefix: str, suffix: str, language: str, mode: Mode, *, invoked: bool = False, cut_short: bool = False
     ) -> Context:
         """Compute the context of a request."""
-        near_before, near_after = prefix[-SCAN_BEFORE:], suffix[:SCAN_AFTER]
-        before = scan(near_before, language)
+        near, near_after = near_before(prefix, language), suffix[:SCAN_AFTER]
+        before = scan(near, language)
         after = _scan_after(before, suffix, language)
         lines = near_after.split("\n")
         return cls(
             prefix=prefix,
+            near=near,
             suffix=suffix,
             language=language,
             mode=mode,
@@ -94,9 +103,9 @@ class Context:
             following=tuple(lines[1:]),
             before=before,
             after=after,
-            open=open_at_cursor(before, after, near_before, near_after),
+            open=open_at_cursor(before, after, near, near_after),
             indent=IndentStyle.of(prefix, suffix),
-            block_ends=BlockEnds(prefix, suffix, language),
+            block_ends=BlockEnds(near, suffix, language),
         )
 
     @property
@@ -104,13 +113,13 @@ class Context:
         """Next line below the cursor's that is not blank; "" if there is none."""
         return next((line for line in self.following if line.strip()), "")
 
-    def without_rest_of_line(self) -> Context:
-        """Return the context of a document without the text after the cursor on its line."""
-        suffix = self.suffix[len(self.line_after) :]
-        near_before, near_after = self.prefix[-SCAN_BEFORE:], suffix[:SCAN_AFTER]
+    def without_rest_of_line(self, *, and_next: bool = False) -> Context:
+        """Return the context of a document without the text after the cursor on its line, or on it and the next one."""
+        left_out = len(self.line_after) + and_next * len(f"\n{self.following[0]}" if self.following else "")
+        suffix, following = self.suffix[left_out:], self.following[and_next:]
         after = _scan_after(self.before, suffix, self.language)
-        open_ = open_at_cursor(self.before, after, near_before, near_after)
-        return replace(self, suffix=suffix, line_after="", after=after, open=open_)
+        open_ = open_at_cursor(self.before, after, self.near, suffix[:SCAN_AFTER])
+        return replace(self, suffix=suffix, line_after="", following=following, after=after, open=open_)
 
     def scan(self, text: str) -> Scan:
         """Return the brackets, strings and comments of a text at the cursor."""
@@ -133,6 +142,28 @@ class Context:
             else:
                 alone += 1
         return alone + len(waiting) + len(found.open)
+
+
+def near_before(prefix: str, language: str) -> str:
+    """Return the last part of the text before a cursor, of `SCAN_BEFORE` characters or more, which begins in code.
+
+    From the middle of a docstring on, code would be read as strings and strings as code, up to the cursor.
+    """
+    start = max(0, len(prefix) - SCAN_BEFORE) // _STEP * _STEP
+    return prefix[_code_end(prefix[:start], language) :]
+
+
+@lru_cache(maxsize=4)  # a prefix without its last part stays the same while the user types
+def _code_end(text: str, language: str) -> int:
+    """Return the offset where the string or comment that a text ends inside begins; its length if it ends in code."""
+    found = scan(text, language)
+    is_inside = (found.string or found.comment) and len(text) - found.string_start <= _MAX_LITERAL
+    return found.string_start if is_inside else len(text)
+
+
+def forget_texts() -> None:
+    """Free what was kept of texts before cursors, so that it need not be computed again."""
+    _code_end.cache_clear()
 
 
 def _scan_after(before: Scan, suffix: str, language: str) -> Scan:

@@ -23,6 +23,18 @@ _BLANKS = re.compile(r"\s+")
 _LONG = 20  # characters of a folded line, from which on it hardly repeats by chance
 
 
+class _Target(NamedTuple):
+    """A line below the cursor and the lines below it that a repetition must have, too.
+
+    Attributes:
+        lines: The lines, folded.
+        is_usual: Whether the first one may begin another item, and stands elsewhere, but not right above the cursor.
+    """
+
+    lines: tuple[str, ...]
+    is_usual: bool
+
+
 class _Line(NamedTuple):
     """A line as it would stand in the document, and its offset in the text."""
 
@@ -35,9 +47,10 @@ def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dr
 
     The comparison ignores blanks, case, the kind of quotes, and a comma or semicolon at the end. All other differences
     count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
-    decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. Of a text that
-    was cut short, a last line that may become such a repetition goes, too. Lines without words are left to the
-    `closers` filter.
+    decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. All of them
+    must be there if the user has begun such a line, and it stands elsewhere, too, or the text leaves its brackets open,
+    as in `Exte` above `Extension(`: then it may begin a further item. Of a text that was cut short, a last line that
+    may become such a repetition goes, too. Lines without words are left to the `closers` filter.
     """
     start = _repetition(suggestion.text, context, whole=False)
     if start is not None:
@@ -63,7 +76,7 @@ def stable_length(text: str, context: Context) -> int:
     lines = [*_lines(text[:start], context), last] if targets else []
     near = lines[-MAX_COMPARED:]
     for index, line in enumerate(near):
-        if any(_may_repeat(near[index:], target) for target in targets):
+        if any(_may_repeat(near[index:], target.lines) for target in targets):
             return max(line.offset - 1, 0)
     return len(text)
 
@@ -83,7 +96,7 @@ def _folded(line: str) -> str:
     return _BLANKS.sub("", line).rstrip(",;").replace("'", '"').lower()
 
 
-def _targets(context: Context) -> list[tuple[str, ...]]:
+def _targets(context: Context) -> list[_Target]:
     """Return the folded next line, and the line after it if it is too long to match by chance.
 
     Each comes with the lines below it that a repetition must have, too. A line within the block that the next line
@@ -94,15 +107,18 @@ def _targets(context: Context) -> list[tuple[str, ...]]:
     return [
         target
         for index, target in enumerate(found)
-        if any(character.isalnum() for character in target[0])
-        and (index == 0 or (len(target[0].lstrip()) >= _LONG and depth(below[1]) <= depth(below[0])))
+        if any(character.isalnum() for character in target.lines[0])
+        and (index == 0 or (len(target.lines[0].lstrip()) >= _LONG and depth(below[1]) <= depth(below[0])))
     ]
 
 
-def _target(lines: Sequence[str], context: Context) -> tuple[str, ...]:
-    """Return the first of the lines and those up to the first one that begins no other item, folded."""
+def _target(lines: Sequence[str], context: Context) -> _Target:
+    """Return the first of the lines and those up to the first one that begins no other item."""
     compared = takewhile(lambda pair: _may_begin_another(*pair, context.language), pairwise(lines))
-    return fold(lines[0]), *(_folded(line) for _, line in compared)
+    folded = fold(lines[0]), *(_folded(line) for _, line in compared)
+    whole, above = f"\n{lines[0]}\n", context.prefix[: len(context.prefix) - len(context.line_before)]
+    is_elsewhere = (whole in above or context.suffix.count(whole) > 1) and not above.endswith(whole)
+    return _Target(folded, len(folded) > 1 and is_elsewhere)
 
 
 def _may_begin_another(line: str, below: str, language: str) -> bool:
@@ -127,7 +143,11 @@ def _repetition(text: str, context: Context, *, whole: bool) -> int | None:
     lines = _lines(text, context) if targets else []
     for index, line in enumerate(lines):
         near = lines[index : index + MAX_COMPARED]
-        repeats = any(_repeats(near, target, whole=whole) for target in targets)
+        is_begun = not line.offset and bool(context.line_before.strip())
+        is_open = is_begun and bool(context.scan(text).open)
+        repeats = any(
+            _repeats(near, target.lines, whole=whole or is_open or (is_begun and target.is_usual)) for target in targets
+        )
         if repeats and _may_cut(text, line.offset, context):
             return line.offset
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from completion.postprocess.context import Context
@@ -14,6 +15,7 @@ _OPENERS = ("{", "(", "[", ":", "=>", "->", "do", "then")
 
 _AS_WRITTEN = frozenset({"makefile", "markdown", "plaintext", "restructuredtext", "asciidoc", "git-commit"})
 """Languages in which another indentation has another meaning: recipes begin with a tab, code with four blanks."""
+_RULE_OR_RECIPE = re.compile(r"(?:[^\s#=:][^=:]*::?(?!=)|\t).*(?<!\\)")  # the line below it is no other one's rest
 
 
 def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
@@ -32,7 +34,19 @@ def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
         lines[1:] = _deeper(lines, columns(generated), context)
         if not lines[0].strip():
             lines[0] = ""
+    elif context.language == "makefile":
+        lines = _with_tabs(lines, context)
     return replace(suggestion, text="\n".join(lines))
+
+
+def _with_tabs(lines: list[str], context: Context) -> list[str]:
+    """Return a makefile's lines, in which a recipe begins with a tab: with blanks, it is an error."""
+    above, written = _text_above(context), list[str]()
+    for line in (context.line_before + lines[0], *lines[1:]):
+        is_recipe = line.startswith(" ") and line.strip() and _RULE_OR_RECIPE.fullmatch(above)
+        above = "\t" + line.lstrip() if is_recipe and (written or not context.line_before) else line
+        written.append(above)
+    return [written[0].removeprefix(context.line_before), *written[1:]]
 
 
 def _first(line: str, context: Context) -> str:

@@ -17,7 +17,6 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
-from completion.syntax.brackets import SCAN_BEFORE
 from completion.workspace.code_only import code_by_marks
 from completion.workspace.unsafe_code import begun_construct, constructs, names_unsafe
 
@@ -80,6 +79,6 @@ def _word_start(text: str, offset: int) -> int:
 
 def _permitted_kinds(context: Context) -> set[str]:
     """Return the kinds of constructs in the code shortly before the cursor's line."""
-    above = context.prefix[-SCAN_BEFORE : len(context.prefix) - len(context.line_before)]
+    above = context.near[: max(0, len(context.near) - len(context.line_before))]
     near = "\n".join(code_by_marks(above, context.language).split("\n")[-NEAR_LINES - 1 :])
     return {kind for kind, pattern in constructs(context.language) if kind != "secret" and pattern.search(near)}

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from completion.errors import ParseLimitError
 from completion.postprocess import Context
+from completion.postprocess.context import near_before
 from completion.request import CompletionRequest, Mode
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, scan
 from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
@@ -14,7 +15,6 @@ from completion.syntax.line_roles import opens_words
 from completion.syntax.literal_styles import has_sentences
 from completion.syntax.parsing import IN_PROCESS, Parsing
 
-_MAX_CHARACTERS_BEFORE = 12_000  # of the prefix that are parsed
 _MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed
 _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")  # a brace after them opens no block
 _PYTHON_CLAUSES = frozenset(
@@ -43,7 +43,7 @@ def decide(prefix: str, suffix: str, language: str, parsing: Parsing = IN_PROCES
     line_after = suffix.partition("\n")[0]
     if line_after.strip(LINE_CLOSERS):
         return Mode.LINE
-    before, after = prefix[-_MAX_CHARACTERS_BEFORE:], suffix[:_MAX_CHARACTERS_AFTER]
+    before, after = near_before(prefix, language), suffix[:_MAX_CHARACTERS_AFTER]
     if line_before.strip():
         return Mode.BLOCK if _after_opener(before, after, line_before, language, parsing) else Mode.LINE
     if line_after.strip():

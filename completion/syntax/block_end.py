@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from completion.syntax.bracket_pairs import open_at_cursor
-from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, SCAN_BEFORE, scan
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, scan
 from completion.syntax.heredocs import without_heredocs
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import (
@@ -56,16 +56,16 @@ class BlockEnd:
         self._language = language
         self._mid_line = bool(suffix.partition("\n")[0].strip(LINE_CLOSERS))
         self._line_before = prefix[prefix.rfind("\n") + 1 :]
-        near_before, near_after = prefix[-SCAN_BEFORE:], suffix[:SCAN_AFTER]
-        before = scan(near_before, language)
+        near_after = suffix[:SCAN_AFTER]
+        before = scan(prefix, language)
         self._string = before.string
-        self._waiting = open_at_cursor(before, scan(near_after, language), near_before, near_after)
+        self._waiting = open_at_cursor(before, scan(near_after, language), prefix, near_after)
         opened = opens_lines(self._line_before, language) or self._line_before.rstrip().endswith(_OPENERS)
         own_depth = depth(self._line_before)
         below = [line for line in near_after.split("\n")[1:] if line.strip()]
         self._max_floor = depth(below[0] if below else "") + 1
-        self._near_before, self._below = near_before, below
-        self._unclosed = _unclosed_head(near_before, below, language)
+        self._near_before, self._below = prefix, below
+        self._unclosed = _unclosed_head(prefix, below, language)
         self._to_semicolon = language == "sql" and not own_depth and not opened
         self._start = _Progress("", 0, own_depth + opened)
         self._processed = self._start
@@ -201,13 +201,13 @@ class BlockEnds:
     """A cache of block ends at one cursor, which stop rules and filters use after every step of a request.
 
     Args:
-        prefix: Text before the cursor.
+        prefix: Text before the cursor, or its last part, which begins in code.
         suffix: Text after the cursor.
         language: LSP language identifier.
     """
 
     def __init__(self, prefix: str, suffix: str, language: str) -> None:
-        self._prefix, self._suffix, self._language = prefix[-SCAN_BEFORE:], suffix, language
+        self._prefix, self._suffix, self._language = prefix, suffix, language
         self._ends: dict[str, BlockEnd] = {}
 
     def after(self, text: str = "") -> BlockEnd:

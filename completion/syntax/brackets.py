@@ -19,8 +19,6 @@ LINE_CLOSERS = ")]}\"'`;,: \t"
 
 _LINE_ENDS = re.compile(r"(?:[\s)\]}>\"'`,;:.]|</[\w.:-]*>)*")  # editors insert end tags, too
 
-SCAN_BEFORE = 16_000
-"""Characters before the cursor that are scanned for open brackets and strings."""
 SCAN_AFTER = 6_000
 """Characters after the cursor that are scanned for closers."""
 

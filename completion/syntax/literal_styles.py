@@ -172,7 +172,6 @@ def _of_each(style: LiteralStyle, languages: str) -> dict[str, LiteralStyle]:
 
 COMPLETE_STYLES = {
     "python": _PYTHON,
-    "go": _GO,
     "rust": _RUST,
     "json": _JSON,
     "css": _CSS,
@@ -192,6 +191,7 @@ COMPLETE_STYLES = {
     **_of_each(_SCRIPT, "javascript javascriptreact typescript typescriptreact"),
     **_of_each(_COMPONENT, "vue svelte"),
     **_of_each(_C, "c cpp objective-c objective-cpp cuda-cpp jsonc zig proto3 solidity glsl"),
+    **_of_each(_GO, "go gomod"),
     **_of_each(_JVM, "java kotlin swift scala"),
     **_of_each(_DART, "dart groovy"),
     **_of_each(_SCSS, "scss less"),

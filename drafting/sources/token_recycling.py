@@ -2,7 +2,7 @@
 
 Source: "Turning Trash into Treasure: Accelerating Inference of Large Language Models with Token Recycling": a matrix
 of the top candidates after each token, updated by every scored row, rejected guesses included. Here pairs of tokens
-have rows as well, which come first, and all rows are in one hash table.
+have rows as well, which come first. One hash table has the numbers of all rows, in the order in which they were added.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from drafting.arrays import IntArray
+from drafting.arrays import IntArray, own_zeros
 from drafting.compiled import compiled
 
 KeyArray = npt.NDArray[np.int64]
@@ -27,10 +27,10 @@ ALONE = -1
 """In place of the token before: the row of a single token."""
 
 ROWS = 1 << 16
-"""Number of rows, a power of two (2.9 MB). A new row replaces the oldest of a few neighbours."""
+"""Maximum number of rows, a power of two (3.1 MB). A new row replaces the oldest of a few neighbours."""
 
 PROBES = 4
-"""Number of neighbouring places in which a row may be."""
+"""Number of neighbouring places in which a row's number may be."""
 
 KINDS = WIDTH + 2
 """Ranks of a token in a row of candidates, and "absent" and "no row"."""
@@ -42,25 +42,31 @@ class RecyclingArrays(NamedTuple):
     """Memory of the source, in the form that compiled code takes.
 
     Attributes:
-        keys: Tokens that a row belongs to, EMPTY for none.  # [rows]
+        places: The hash table: numbers of rows, EMPTY for none.  # [rows]
+        keys: Tokens that a row belongs to.  # [rows]
         candidates: Candidates after these tokens, best first.  # [rows, WIDTH]
         ages: Value of `clock` when a row was last written.  # [rows]
         clock: Number of writes.  # [1]
+        used: Number of rows that were added: the others take no memory.  # [1]
     """
 
+    places: IntArray
     keys: KeyArray
     candidates: IntArray
     ages: IntArray
     clock: IntArray
+    used: IntArray
 
 
 def empty_recycling(rows: int = ROWS) -> RecyclingArrays:
     """Return a memory without candidates; `rows` is a power of two."""
     return RecyclingArrays(
-        np.full(rows, EMPTY, dtype=np.int64),
-        np.full((rows, WIDTH), EMPTY, dtype=np.int32),
-        np.zeros(rows, dtype=np.int32),
-        np.zeros(1, dtype=np.int32),
+        places=np.full(rows, EMPTY, dtype=np.int32),
+        keys=own_zeros((rows,), np.int64),
+        candidates=own_zeros((rows, WIDTH), np.int32),
+        ages=own_zeros((rows,), np.int32),
+        clock=np.zeros(1, dtype=np.int32),
+        used=np.zeros(1, dtype=np.int32),
     )
 
 
@@ -71,37 +77,42 @@ def row_key(before: int, token: int) -> int:
 
 
 @compiled
-def home_of(key: int, rows: int) -> int:
-    """Return the first place in which a row may be; `rows` is a power of two."""
-    return int(np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & (rows - 1))
+def home_of(key: int, places: int) -> int:
+    """Return the first place in which a row's number may be; `places` is a power of two."""
+    return int(np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & (places - 1))
 
 
 @compiled
 def find_row(memory: RecyclingArrays, before: int, token: int) -> int:
     """Return the row of a token after another or ALONE, −1 if it has none."""
-    key, rows = row_key(before, token), len(memory.keys)
+    key, places = row_key(before, token), len(memory.places)
     for probe in range(PROBES):
-        row = (home_of(key, rows) + probe) & (rows - 1)
-        if memory.keys[row] == key:
-            return row
+        row = memory.places[(home_of(key, places) + probe) & (places - 1)]
+        if row != EMPTY and memory.keys[row] == key:
+            return int(row)
     return -1
 
 
 @compiled
 def claim_row(memory: RecyclingArrays, before: int, token: int) -> int:
-    """Return the row of a token after another or ALONE; if it has none, empty the oldest of its possible rows."""
+    """Return the row of a token after another or ALONE; if it has none, a new one, or the oldest of a few, emptied."""
     row = find_row(memory, before, token)
     if row >= 0:
         return row
-    key, rows = row_key(before, token), len(memory.keys)
-    oldest = home_of(key, rows)
-    for probe in range(1, PROBES):
-        row = (home_of(key, rows) + probe) & (rows - 1)
-        if memory.ages[row] < memory.ages[oldest]:
-            oldest = row
-    memory.keys[oldest] = key
-    memory.candidates[oldest] = EMPTY
-    return oldest
+    key, places = row_key(before, token), len(memory.places)
+    chosen, oldest = home_of(key, places), memory.clock[0] + 1
+    for probe in range(PROBES):
+        place = (home_of(key, places) + probe) & (places - 1)
+        age = memory.ages[memory.places[place]] if memory.places[place] != EMPTY else 0
+        if age < oldest:
+            chosen, oldest = place, age
+    if memory.places[chosen] == EMPTY:
+        memory.places[chosen] = memory.used[0]
+        memory.used[0] += 1
+    row = int(memory.places[chosen])
+    memory.keys[row] = key
+    memory.candidates[row] = EMPTY
+    return row
 
 
 def recycle(memory: RecyclingArrays, before: IntArray, tokens: IntArray, tops: IntArray) -> None:

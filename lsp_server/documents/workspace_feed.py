@@ -16,10 +16,10 @@ from lsp_server.documents.file_changes import read_changes
 from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
 from lsp_server.documents.workspace_outbox import WorkspaceOutbox
-from lsp_server.documents.workspace_search import MAX_FILE_BYTES, search
+from lsp_server.documents.workspace_search import MAX_FILE_BYTES, exchanged, search, search_folder
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
-from lsp_server.workspace_reader import identity_of, read_inside
+from lsp_server.workspace_reader import identity_of, read_text
 
 _PAUSE_S = 1.0
 """Time from a change until it is sent, in seconds; what changes meanwhile is sent with it."""
@@ -60,9 +60,13 @@ class WorkspaceFeed:
         self._checked_at_s = time.monotonic()
         self._checking: asyncio.Task[None] | None = None
         self._policies: dict[Path, FilePolicy] = {}
+        self._near: set[Path] = set()  # folders whose files come first
+        self._entered: set[FolderFile] = set()  # documents in folders that became near since the last scan
         self._scan_number = 0  # of the newest scan; older ones stop
         self._rescanning: asyncio.Task[None] | None = None
-        self._outbox = WorkspaceOutbox(send, self._text_of, lambda uri: documents.get(uri) is not None, pause_s)
+        self._outbox = WorkspaceOutbox(
+            send, self._text_of, self._enqueue_neighbours, lambda uri: documents.get(uri) is not None, pause_s
+        )
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
         """Return why a document's file may not be read; None if it may."""
@@ -83,7 +87,7 @@ class WorkspaceFeed:
         for policy in self._policies.values():
             policy.forget_rules()
         sent_before = frozenset(self._outbox.sent)
-        near = {file.path.parent for file in self._opened()}
+        near = self._near = {file.path.parent for file in self._opened()}
         policies = {folder: self._policy(folder) for folder in self._folders}
         found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan_number)
         if number != self._scan_number:
@@ -94,6 +98,15 @@ class WorkspaceFeed:
         wanted = dict.fromkeys([*self._opened(), *chosen] if limit else [])
         self._outbox.enqueue(sent.keys() - wanted.keys(), wanted=False, at_once=True)
         self._outbox.enqueue(wanted, at_once=True)
+
+    def opened(self, document: Document) -> None:
+        """Send the file of an opened document and those next to it, for which the last scan may have had no room."""
+        self.changed(document)
+        file = self._folders.document_file_of(document.uri)
+        is_wanted = file is not None and file in self._outbox.waiting and not self._is_loose(file)
+        if file is not None and is_wanted and file.path.parent not in self._near:
+            self._near.add(file.path.parent)
+            self._entered.add(file)
 
     def changed(self, document: Document) -> None:
         """Send the file of a document that was opened or changed, after a pause. Check the others now and then.
@@ -171,6 +184,14 @@ class WorkspaceFeed:
         changed = await asyncio.to_thread(lambda: [file for file in read if identity_of(file.path) != read[file]])
         self._outbox.enqueue(changed, at_once=True)
 
+    async def _enqueue_neighbours(self) -> None:
+        """Queue the files next to opened documents, in place of files elsewhere if there is no room for both."""
+        while self._entered:
+            file = self._entered.pop()
+            found = await asyncio.to_thread(search_folder, file.path.parent, file.folder, self._policy(file.folder))
+            has = self._outbox.sent | {one: None for one, wanted in self._outbox.waiting.items() if wanted}
+            self._outbox.waiting |= exchanged(found, has, self._near, self._settings().index_files)
+
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
         is_inside = self._folders.home_of(file.path) == file.folder
@@ -182,7 +203,7 @@ class WorkspaceFeed:
             return (document.lines.text() if fit else None), True
         if self._is_loose(file):
             return None, False
-        return await asyncio.to_thread(_read, file), False
+        return await asyncio.to_thread(read_text, file.folder.path, file.path, MAX_FILE_BYTES), False
 
     def _is_loose(self, file: FolderFile) -> bool:
         return self._folders.folder_of(file.path) is None
@@ -198,12 +219,3 @@ class WorkspaceFeed:
     def _policy(self, folder: Folder) -> FilePolicy:
         policy = self._policies.get(folder.path)
         return policy or self._policies.setdefault(folder.path, FilePolicy(folder.path))
-
-
-def _read(file: FolderFile) -> str | None:
-    """Return a text file's content; None if it cannot be read, is too large, binary or not UTF-8."""
-    try:
-        text = read_inside(file.folder.path, file.path, MAX_FILE_BYTES).decode("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    return None if "\0" in text else text

@@ -6,12 +6,14 @@ A file outside all of them is *loose*: its own folder stands in for a workspace,
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lsprotocol import types
 from pygls import uris
+
+from completion.request import WorkspaceFile, WorkspaceUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +97,11 @@ def folders_at_start(params: types.InitializeParams) -> list[types.WorkspaceFold
         return list(params.workspace_folders)
     uri = params.root_uri or (uris.from_fs_path(params.root_path) if params.root_path else None)
     return [types.WorkspaceFolder(uri=uri, name="")] if uri else []
+
+
+def updates(batch: Mapping[FolderFile, WorkspaceFile | None]) -> Iterator[WorkspaceUpdate]:
+    """Yield the update of each folder that has files in a batch."""
+    for uri in dict.fromkeys(file.folder.uri for file in batch):
+        own = {file.name: sent for file, sent in batch.items() if file.folder.uri == uri}
+        changed = tuple(sent for sent in own.values() if sent is not None)
+        yield WorkspaceUpdate(uri, changed, tuple(name for name, sent in own.items() if sent is None))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 
 from completion.errors import DraftlineError, EngineSilentError
 from completion.host.errors import QueueFullError
 from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
-from lsp_server.documents.workspace_folders import FolderFile
+from lsp_server.documents.workspace_folders import FolderFile, updates
 from lsp_server.workspace_reader import Identity, identity_of
 
 _log = logging.getLogger(__name__)
@@ -26,10 +26,12 @@ class WorkspaceOutbox:
     Args:
         send: Sends a message to the engine.
         text_of: Returns a file's text and whether the editor has it open. The text is None if it may not be sent.
+        before_batch: Called before each batch; it may change what waits.
         is_open: Returns whether the editor has a document open.
         pause_s: Time from a change until it is sent, in seconds; what changes meanwhile is sent with it.
 
     Attributes:
+        waiting: The files that are sent next, and whether the engine shall have each.
         sent: The files that the engine has, with their identities as they were read from disk; None for open ones.
         sending: The task that sends; None before the first.
         is_closed: Whether nothing more is sent.
@@ -39,26 +41,28 @@ class WorkspaceOutbox:
         self,
         send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]],
         text_of: Callable[[FolderFile], Awaitable[tuple[str | None, bool]]],
+        before_batch: Callable[[], Awaitable[None]],
         is_open: Callable[[str], bool],
         pause_s: float,
     ) -> None:
+        self.waiting: dict[FolderFile, bool] = {}
         self.sent: dict[FolderFile, Identity | None] = {}
         self.sending: asyncio.Task[None] | None = None
         self.is_closed = False
         self._send = send
         self._text_of = text_of
+        self._before_batch = before_batch
         self._is_open = is_open
         self._pause_s = pause_s
-        self._waiting: dict[FolderFile, bool] = {}  # whether the engine shall have the file
         self._closed_documents: set[str] = set()
         self._closed_folders: set[str] = set()
 
     def enqueue(self, files: Iterable[FolderFile], *, wanted: bool = True, at_once: bool = False) -> None:
         """Send files after a pause; withdraw those that are not `wanted`."""
         for file in files:
-            self._waiting.pop(file, None)
-            self._waiting[file] = wanted
-        if self._waiting:
+            self.waiting.pop(file, None)
+            self.waiting[file] = wanted
+        if self.waiting:
             self._start(at_once=at_once)
 
     def document_closed(self, uri: str) -> None:
@@ -79,15 +83,16 @@ class WorkspaceOutbox:
     async def _work(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
         silences = 0
-        while self._waiting or self._closed_documents or self._closed_folders:
+        while self.waiting or self._closed_documents or self._closed_folders:
             batch: dict[FolderFile, WorkspaceFile | None] = {}
             closing = self._next_closing()
             try:
                 if closing != Closing():
                     await self._send(closing)
                 closing = Closing()
+                await self._before_batch()
                 batch = await self._next_batch()
-                for update in _updates(batch):
+                for update in updates(batch):
                     await self._send(update)
                 for file in [file for file, sent in batch.items() if sent is None]:
                     self.sent.pop(file, None)
@@ -98,10 +103,10 @@ class WorkspaceOutbox:
                 if error.code == QueueFullError.code or 0 < silences < _MAX_SILENCES:
                     self._closed_documents.update(closing.documents)
                     self._closed_folders.update(closing.workspaces)
-                    self._waiting = {file: sent is not None for file, sent in batch.items()} | self._waiting
+                    self.waiting = {file: sent is not None for file, sent in batch.items()} | self.waiting
                     await asyncio.sleep(self._pause_s)
                 else:
-                    self._waiting.clear()  # a restarted engine gets everything again
+                    self.waiting.clear()  # a restarted engine gets everything again
 
     def _next_closing(self) -> Closing:
         """Return the documents and folders closed since the last call, without documents that are open again."""
@@ -115,9 +120,9 @@ class WorkspaceOutbox:
         """Return the next files, each as it is sent; None for one that the engine has and may not have any more."""
         batch: dict[FolderFile, WorkspaceFile | None] = {}
         size = 0
-        while self._waiting and size < _BATCH_BYTES and len(batch) < _MAX_BATCH_FILES:
-            file = next(iter(self._waiting))
-            wanted = self._waiting.pop(file)
+        while self.waiting and size < _BATCH_BYTES and len(batch) < _MAX_BATCH_FILES:
+            file = next(iter(self.waiting))
+            wanted = self.waiting.pop(file)
             identity = identity_of(file.path)  # before it is read: one that changes meanwhile is another one
             text, is_open = await self._text_of(file) if wanted else (None, False)
             if text is not None:
@@ -127,11 +132,3 @@ class WorkspaceOutbox:
             elif file in self.sent:
                 batch[file] = None
         return batch
-
-
-def _updates(batch: Mapping[FolderFile, WorkspaceFile | None]) -> Iterator[WorkspaceUpdate]:
-    """Yield the update of each folder that has files in a batch."""
-    for uri in dict.fromkeys(file.folder.uri for file in batch):
-        own = {file.name: sent for file, sent in batch.items() if file.folder.uri == uri}
-        changed = tuple(sent for sent in own.values() if sent is not None)
-        yield WorkspaceUpdate(uri, changed, tuple(name for name, sent in own.items() if sent is None))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
 from completion.paths import expanded
 from lsp_server.documents.file_policy import FilePolicy, is_noise
 from lsp_server.documents.workspace_folders import Folder, FolderFile
+from lsp_server.workspace_reader import Identity
 
 MAX_FILE_BYTES = 300_000
 """Maximum size of a file that is sent. Larger files are mostly generated."""
@@ -23,6 +25,7 @@ _KERNEL_FOLDERS = frozenset({("proc",), ("sys",), ("dev",), ("run",)})
 """Folders of "/" that the system makes up. Their files are always new, so they would take all the room."""
 
 _MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
+_MAX_NEIGHBOURS = 1000  # entries that are looked at next to a document that is opened
 _SHARES = 8  # of these entries, one folder has at most this fraction before all other folders are visited
 
 
@@ -57,6 +60,40 @@ def search(
     return chosen
 
 
+def search_folder(path: Path, folder: Folder, policy: FilePolicy) -> list[FolderFile]:
+    """Return the files to send of one folder, without those of folders in it. It may run on a thread.
+
+    Args:
+        path: The folder.
+        folder: Folder of the workspace that it is in.
+        policy: Policy of `folder`.
+    """
+    found: list[FolderFile] = []
+    for entry in _entries(path, _MAX_NEIGHBOURS):
+        if entry.is_file(follow_symlinks=False) and _may_enter(entry, folder, policy):
+            with suppress(OSError):  # deleted since the folder was listed
+                found += [FolderFile(folder, Path(entry.path))] if entry.stat().st_size <= MAX_FILE_BYTES else []
+    return found
+
+
+def exchanged(
+    found: Sequence[FolderFile], has: Mapping[FolderFile, Identity | None], near: set[Path], limit: int
+) -> dict[FolderFile, bool]:
+    """Return which files the engine shall get of those that were found, and which it gives back as there is no room.
+
+    Args:
+        found: Files of a folder in `near`.
+        has: The files that the engine has or will have, those that matter least last.
+        near: Folders whose files stay.
+        limit: Maximum number of files.
+    """
+    new = [file for file in found if file not in has]
+    is_full = sum(identity[1] for identity in has.values() if identity) > MAX_SCAN_BYTES - MAX_FILE_BYTES
+    surplus = max(len(has) + len(new) - limit, len(new) if is_full else 0, 0)
+    far = [file for file in reversed(list(has)) if file.path.parent not in near][:surplus]
+    return dict.fromkeys(far, False) | dict.fromkeys(new[: max(0, len(new) - surplus + len(far))], True)
+
+
 def has_entries(path: Path) -> bool:
     """Return whether a path is a folder that is not empty."""
     return bool(_entries(path, 1))
@@ -85,11 +122,10 @@ def _walk(
         for entry in entries:
             if not is_current():
                 return
+            if not _may_enter(entry, folder, policy):
+                continue
             is_folder = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
-            name = FolderFile(folder, path).name
-            if is_noise(name, is_folder=is_folder) or policy.refusal(path, is_folder=is_folder):
-                continue
             if is_folder and path not in ways and is_of_programs(path, folder.path):
                 continue
             if is_folder:
@@ -109,6 +145,14 @@ def is_of_programs(path: Path, workspace: Path) -> bool:
     is_in_home = home.is_relative_to(workspace) and home in path.parents
     is_hidden = is_in_home and path.relative_to(home).parts[0].startswith(".")
     return is_hidden or (workspace == _ROOT and path.parts[1:2] in _KERNEL_FOLDERS)
+
+
+def _may_enter(entry: os.DirEntry[str], folder: Folder, policy: FilePolicy) -> bool:
+    """Return whether a file may be sent, or a folder searched, of those below a folder of the workspace."""
+    is_folder = entry.is_dir(follow_symlinks=False)
+    path = Path(entry.path)
+    is_useless = is_noise(FolderFile(folder, path).name, is_folder=is_folder)
+    return not is_useless and not policy.refusal(path, is_folder=is_folder)
 
 
 def _entries(folder: Path, max_entries: int) -> list[os.DirEntry[str]]:

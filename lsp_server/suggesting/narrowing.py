@@ -238,9 +238,12 @@ def _opened_later(text: str, length: int, after: str) -> int:
 
 
 def _opened_again(text: str, closed: str) -> int:
-    """Return how many of the closers that a text contains, from the last one back, close what it opens after them."""
+    """Return how many of the closers that a text contains, from the last one back, close what it opens after them.
+
+    Two quotes that begin a text are the rest of three: one does not close what these open.
+    """
     string = _string_around(closed)
-    in_string = string if string and text.count(string) % 2 == 0 else ""
+    in_string = string if string and text.count(string) % 2 == 0 and not text.startswith(2 * string) else ""
     code = text[: text.rindex(in_string)] if in_string else text
     opened = reversed(scan(code, "", string).open)
     closers = in_string + "".join(CLOSER_OF[bracket.character] for bracket in opened)

@@ -15,13 +15,14 @@ import torch
 
 from completion.cancellation import NEVER, CancelToken
 from completion.model.architecture import Architecture
-from completion.model.causal_model import KVCache, ModelShape
+from completion.model.causal_model import KVCache, Logits, ModelShape
 from completion.model.dense.attention import PLAIN, Kernels, Sight
 from completion.model.dense.dense_transformer import DenseTransformer
 from completion.model.dense.kv_cache import Store, TorchCache
 from completion.model.dense.torch_logits import TorchLogits, best_tokens
 from completion.model.dense.weights import Weights
 from completion.model.draft_rows import NO_ROWS, tree_distances
+from completion.model.logits import without_first
 from drafting.arrays import IntArray
 
 MAX_BUCKET = 64
@@ -212,11 +213,13 @@ class GraphedTransformer(DenseTransformer):
         return super().prefill(tokens, slots, cache, logits_rows, cancel)
 
     @torch.inference_mode()
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> TorchLogits:
+    def score(
+        self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
+    ) -> Logits:
         """Compute a draft tree on top of the past and of kept rows; see `CausalModel.score`."""
         cache = GraphedCache.own(cache, cache.length + cache.kept + len(tokens))
         if len(tokens) > MAX_BUCKET or cache.kept > MAX_KEPT[-1]:
-            return super().score(tokens, parents, cache, cancel)
+            return super().score(tokens, parents, cache, cancel, skipped)
         rows = 1 << (len(tokens) - 1).bit_length()
         kept = next(kept for kept in MAX_KEPT if cache.kept <= kept)
         needed = cache.length + cache.kept + rows
@@ -229,7 +232,7 @@ class GraphedTransformer(DenseTransformer):
         parents = cache.with_kept(parents)
         logits = step.run(tokens, parents, cache)
         cache.parents = parents
-        return logits
+        return without_first(logits, skipped, len(tokens))
 
     def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache, cancel: CancelToken) -> TorchLogits:
         GraphedCache.own(cache, cache.length + cache.kept + len(inputs)).move()

@@ -18,6 +18,7 @@ from completion.model.dense.held_tensors import held_by, tensors_in
 from completion.model.dense.kv_cache import Angles, Int8Store, Store, TorchCache
 from completion.model.dense.torch_logits import TorchLogits
 from completion.model.dense.weights import LayerWeights, Norm, Weights, read_weights
+from completion.model.logits import without_first
 from drafting.arrays import FloatArray, IntArray
 
 _ACTIVATIONS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -103,13 +104,16 @@ class DenseTransformer:
         return TorchLogits(self.logits(torch.cat(hidden)[list(logits_rows)]))
 
     @torch.inference_mode()
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> TorchLogits:
+    def score(
+        self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
+    ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        return self._score(self.embedded(self._indices(tokens)), parents, cache, cancel)
+        logits = self._score(self.embedded(self._indices(tokens)), parents, cache, cancel)
+        return without_first(logits, skipped, len(tokens))
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute trees one after another; see `CausalModel.score_together`."""
-        return [self.score(each.tokens, each.parents, each.cache) for each in passes]
+        return [self.score(each.tokens, each.parents, each.cache, skipped=each.skipped) for each in passes]
 
     @torch.inference_mode()
     def superpose(

@@ -20,7 +20,7 @@ from completion.model.causal_model import KVCache, Logits, ModelShape, ScorePass
 from completion.model.dense.held_tensors import held_by
 from completion.model.dense.transformers_cache import TransformersCache, rotated
 from completion.model.draft_rows import tree_layout
-from completion.model.logits import DenseLogits
+from completion.model.logits import DenseLogits, without_first
 from drafting.arrays import FloatArray, IntArray
 
 PREFILL_ROWS = 256
@@ -127,14 +127,16 @@ class TransformersModel:
         return DenseLogits(np.concatenate(logits)[np.argsort(np.argsort(chunks, kind="stable"))])
 
     @torch.inference_mode()
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
+    def score(
+        self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
+    ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
         cancel.raise_if_cancelled()
-        return self._score(tokens, None, parents, cache)
+        return without_first(self._score(tokens, None, parents, cache), skipped, len(tokens))
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute trees one after another; see `CausalModel.score_together`."""
-        return [self.score(each.tokens, each.parents, each.cache) for each in passes]
+        return [self.score(each.tokens, each.parents, each.cache, skipped=each.skipped) for each in passes]
 
     @torch.inference_mode()
     def superpose(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from threading import Lock
 
 import numpy as np
@@ -119,9 +120,11 @@ class QuantizedTransformer:
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         return PanelLogits.joined(found, np.argsort(np.argsort(wanted // MAX_ROWS, kind="stable")))
 
-    def score(self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER) -> Logits:
+    def score(
+        self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
+    ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        return self._score([self._embedded(tokens)], [parents], [cache], cancel)[0]
+        return self._score([self._embedded(tokens)], [parents], [cache], cancel, [skipped])[0]
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute several trees at once; see `CausalModel.score_together`."""
@@ -131,7 +134,8 @@ class QuantizedTransformer:
             count = max(1, int(np.searchsorted(rows, MAX_ROWS, "right")))
             group, rest = rest[:count], rest[count:]
             inputs = [self._embedded(each.tokens) for each in group]
-            found += self._score(inputs, [each.parents for each in group], [each.cache for each in group], NEVER)
+            parents, caches = [each.parents for each in group], [each.cache for each in group]
+            found += self._score(inputs, parents, caches, NEVER, [each.skipped for each in group])
         return found
 
     def layer_by_layer(self, tokens: IntArray) -> Iterator[tuple[FloatArray, FloatArray, Buffers]]:
@@ -162,10 +166,15 @@ class QuantizedTransformer:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         embeddings = self._embedded(tokens)  # [rows, tokens, hidden]
         inputs = (weights.astype(np.float32)[:, :, None] * embeddings).sum(axis=1)
-        return self._score([inputs], [parents], [cache], cancel)[0]
+        return self._score([inputs], [parents], [cache], cancel, [0])[0]
 
     def _score(
-        self, inputs: Sequence[FloatArray], parents: Sequence[IntArray], caches: Sequence[KVCache], cancel: CancelToken
+        self,
+        inputs: Sequence[FloatArray],
+        parents: Sequence[IntArray],
+        caches: Sequence[KVCache],
+        cancel: CancelToken,
+        skipped: Sequence[int],
     ) -> list[PanelLogits]:
         """Compute a tree of each cache in one pass; return the logits of each.  inputs: # [rows, hidden] each."""
         counts = [len(each) for each in inputs]
@@ -175,12 +184,15 @@ class QuantizedTransformer:
         if sum(counts) > MAX_ROWS:
             raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {sum(counts)}.")
         nodes = [cache.with_kept(each) for cache, each in zip(own, parents, strict=True)]
-        rows = [tree_rows(each, cache.length, cache.kept) for cache, each in zip(own, nodes, strict=True)]
+        rows = [
+            tree_rows(each, cache.length, cache.kept, first)
+            for cache, each, first in zip(own, nodes, skipped, strict=True)
+        ]
         logits = self._run(np.concatenate(inputs), joined_rows(rows), own, cancel)
         for cache, each in zip(own, nodes, strict=True):
             cache.parents = each
-        ends = np.cumsum(counts)
-        return [logits.part(int(end) - count, int(end)) for count, end in zip(counts, ends, strict=True)]
+        ends = np.cumsum([0, *(len(each.wanted) for each in rows)]).tolist()
+        return [logits.part(first, end) for first, end in pairwise(ends)]
 
     def _embedded(self, tokens: IntArray) -> FloatArray:
         """Return the embeddings of tokens.  # [...] → # [..., hidden]."""
@@ -205,7 +217,7 @@ class QuantizedTransformer:
             buffers.counters.fill(0)
             self._run_layers(self._sizes, self._table, rows, sequences, buffers, outputs, cancel.address)
         cancel.raise_if_cancelled()
-        return PanelLogits(outputs.logits, outputs.largest, self.shape.vocabulary_size)
+        return PanelLogits(outputs.logits, outputs.largest, self.shape.vocabulary_size, len(inputs))
 
     def _run_layers(self, *arguments: object) -> None:
         """Call `run_layers` on all threads.  arguments: All but the thread's index."""

@@ -23,10 +23,10 @@ def prompt_rows(slots: IntArray, wanted: IntArray) -> RowsView:
     return RowsView(nothing[1:], slots, slots, slots + np.int32(1), nothing, NO_ROWS, wanted.astype(np.int32))
 
 
-def tree_rows(parents: IntArray, length: int, first: int = 0) -> RowsView:
+def tree_rows(parents: IntArray, length: int, first: int = 0, skipped: int = 0) -> RowsView:
     """Return what nodes of a draft tree see: the past, a run of ancestors in the next slots, single other ancestors.
 
-    Nodes before `first` are kept rows and are not computed.
+    Nodes before `first` are kept rows and are not computed. The first `skipped` of the others get no logits.
     """
     depths = depths_of(parents)
     ancestors, depths, count = ancestors_of(parents, depths)[first:], depths[first:], len(parents) - first
@@ -42,7 +42,7 @@ def tree_rows(parents: IntArray, length: int, first: int = 0) -> RowsView:
         contiguous=(length + in_a_run).astype(np.int32),
         singles_start=start,
         singles=(length + ancestors[single]).astype(np.int32),
-        wanted=np.arange(count, dtype=np.int32),
+        wanted=np.arange(skipped, count, dtype=np.int32),
     )
 
 

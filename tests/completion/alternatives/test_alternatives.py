@@ -148,6 +148,22 @@ def test_a_manual_request_gets_an_alternative_if_the_first_suggestion_is_dropped
     assert replaced
 
 
+@pytest.mark.real_model
+@pytest.mark.parametrize(
+    ("prefix", "suffix", "language"),
+    [
+        ("import os\nimpo", "\nimport sys\n\nprint(sys.argv, os.getcwd())\n", "python"),
+        ("import a.b.Context;\nimport a.b", "\nimport a.b.pm.PackageManager;\n\nclass A {}\n", "java"),
+    ],
+)
+def test_what_stands_below_the_cursor_is_replaced_by_the_next_likely_text(prefix, suffix, language):
+    engine = Engine(load_model("default"))
+    request = CompletionRequest(prefix, suffix, language, invoked=True, max_tokens=16)
+    assert last(engine, dataclasses.replace(request, invoked=False)).dropped == "repeats_following"
+    text = last(engine, request).suggestions[0].text
+    assert prefix.rpartition("\n")[2] + text not in suffix
+
+
 def test_alternatives_are_ordered_by_falling_probability(engine):
     for cursor in CURSORS:
         for event in engine.complete(request_at(cursor, suggestions=6), CancelToken()):

@@ -15,6 +15,7 @@ from completion.alternatives.likeliest_line import (
     WEIGHT,
     are_back,
     are_followed,
+    keeps_shown,
     likeliest_line,
 )
 from completion.cancellation import CancelToken
@@ -221,6 +222,49 @@ def test_what_was_shown_stays_and_the_greedy_line_becomes_an_alternative(loaded)
         if plain and texts and plain != texts[-1]:
             swapped += plain in [suggestion.text for suggestion in events[-1].suggestions]
     assert swapped
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "keeps"),
+    [
+        ("short();", "short", True),
+        ("shortid();", "short", False),
+        ("z.string(value)", "z.string(", True),
+        ("x = y", "", True),
+        ("other", "short", False),
+    ],
+)
+def test_a_line_that_goes_on_with_the_last_word_on_the_screen_does_not_keep_it(text, shown, keeps):
+    assert keeps_shown(text, shown) is keeps
+
+
+LONGER_NAMES = """fn build(schema: &Dict, config: Option<&Dict>) -> Result<Self> {
+    let min_length: Option<usize> = schema_or_config(schema, config, "min_length", "str_min_length")?;
+    let max_length: Option<usize> = schema_or_config(schema, config, "max_length", "str_max_length")?;
+    let to_lower: bool = schema_or_config(schema, config, "to_lower", "str_to_lower")?.unwrap_or(false);
+    let to_upper: bool = schema_or_config(schema, config, "to_upper", "str_to_upper")?.unwrap_or(false);
+    let coerce_numbers_to_str: bool = schema_or_config_same(schema, config, "coerce_numbers_to_str")?.unwrap_or(false);
+    let strict: bool"""
+"""Code in which one name is the start of another one, which the search finds likelier."""
+BELOW_LONGER_NAMES = """
+    Ok(Self { min_length, max_length, to_lower, to_upper, coerce_numbers_to_str, ascii_only, forbid_nul })
+}
+"""
+
+
+def test_a_word_that_was_shown_does_not_become_a_longer_one(loaded):
+    """The client showed schema_or_config, for which schema_or_config_same came: what may be shown of it was less."""
+    kept = 0
+    for typed in ("", " =", " = "):
+        task = line_task(
+            loaded, 0, prefix=LONGER_NAMES + typed, suffix=BELOW_LONGER_NAMES, language="rust", invoked=False
+        )
+        first, visible = streamed(task)
+        text = task.finish(likeliest_line(task, first, CancelToken())).text
+        for shown in visible:
+            assert re.match(rf"{re.escape(shown)}(?!(?<=\w)\w)", text)
+            kept += 1
+    assert kept
 
 
 def line_at(cursor):

@@ -100,6 +100,7 @@ def test_no_line_is_cut_after_an_opener_that_the_editor_has_closed(language):
         ("for i in range(", ")", "len(names)):", ["len", "len(names"]),
         ("x = f(", ")", "a).b(c)", ["a", "a).b", "a).b(c"]),
         ('try:\n    print(f"{', '}")', "name} {age}", ["name", "name} {age"]),
+        ('def f():\n    """Return it (of ', ")", "usual size).", ["usual", "usual size"]),
         ('try:\n    print(f"{', '")', "name} {age}", ["name", "name} {age"]),
     ],
 )
@@ -201,6 +202,10 @@ JAVA, RUST = "class A {\n    void f() {\n        ", "fn f() {\n    "
         ("python", "", "x = a if b else c if d else e"),
         ("python", "", "f(a, b if c else d)"),
         ("python", "def f():\n    ", "return a if b else c"),
+        ("python", "def f(\n    a: int = 1,\n    ", 'mode: Literal["r", "w"] = "r",'),
+        ("python", "class A:\n    def f(\n        self,\n        a=1,\n        ", "retries: int | None = None,"),
+        ("python", "def f(\n    a,\n    ", "*, b: int"),
+        ("python", "x = f(\n    a=1,\n    ", "retries=g(2),"),
     ],
 )
 def test_every_start_of_a_usual_line_is_shown_while_it_grows(language, prefix, code, is_closed):
@@ -221,6 +226,39 @@ def test_every_start_of_a_usual_line_is_shown_while_it_grows(language, prefix, c
 )
 def test_usual_lines_grow_below_a_syntax_error_where_no_acceptor_chooses_what_may_follow(language, code):
     assert held_back(") ]\n", language, code)[0] == []
+
+
+def test_a_parameter_is_added_word_by_word_below_others_that_have_a_default():
+    suffix = "\n) -> None:\n    return a\n"
+    assert held_back("def f(\n    a: int = 1,\n    ", "python", "b: str | None = None,", suffix)[0] == []
+    assert held_back("x = f(\n    a=1,\n    ", "python", "b=g(2),", "\n)\n")[0] == []
+
+
+@pytest.mark.parametrize("below", ["", "\n    Kind.C: 3,"])
+@pytest.mark.parametrize("code", ["Kind.B: call(b),", '"name of": x'])
+def test_a_key_of_a_dictionary_is_shown_word_by_word(below, code):
+    assert held_back("KINDS = {\n    Kind.A: 1,\n    ", "python", code, f"{below}\n}}\n")[0] == []
+
+
+@pytest.mark.parametrize(
+    ("language", "prefix", "code", "below"),
+    [
+        ("typescript", "const names = {\n  ", 'uuid: "UUID",', '\n  guid: "GUID",\n};\n'),
+        ("typescript", "const names = {\n  ", '"short-id": { name: "x", length: 3 },', "\n  guid: f(),\n};\n"),
+        ("typescript", "export {\n  ", "_min as min,", '\n  _max as max,\n} from "./a.js";\n'),
+        ("javascript", "const maps = [\n  ", "ctx.common.map(f),", "\n  ctx.other,\n];\n"),
+        ("go", "package a\n\nvar names = []T{\n\t", 'T{A: "x", B: f(1)},', '\n\tT{A: "y"},\n}\n'),
+        ("rust", "struct S {\n    ", "pub names: Vec<String>,", "\n    pub other: u8,\n}\n"),
+        ("c", "int table[] = {\n    ", "f(A) + 1,", "\n    2,\n};\n"),
+    ],
+)
+def test_an_item_is_shown_word_by_word_above_others(language, prefix, code, below):
+    assert held_back(prefix, language, code, below)[0] == []
+
+
+@pytest.mark.parametrize("code", ['"test:watch": "mocha --watch",', '"files": ["a", "b"],', '"private": true,'])
+def test_a_pair_is_shown_word_by_word_above_others(code):
+    assert held_back('{\n  "scripts": {\n    "a": "b",\n    ', "json", code, '\n    "c": "d"\n  }\n}\n')[0] == []
 
 
 def test_a_lambda_in_a_call_whose_parentheses_the_editor_has_closed_is_shown_while_it_grows():

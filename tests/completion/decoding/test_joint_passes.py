@@ -23,9 +23,9 @@ def groups(passes, monkeypatch):
     found, model = [], passes.model
     score, score_together = model.score, model.score_together
 
-    def alone(tokens, parents, cache, cancel=NEVER):
+    def alone(tokens, parents, cache, cancel=NEVER, skipped=0):
         found.append([len(tokens)])
-        return score(tokens, parents, cache, cancel)
+        return score(tokens, parents, cache, cancel, skipped)
 
     def together(asked):
         start = len(found)

@@ -159,7 +159,7 @@ def test_a_steps_logits_are_freed_before_the_next_step_computes_its_own(tiny_mod
 
     def score(*given: Any) -> Any:
         assert [logits for logits in earlier if logits() is not None] == []
-        found = WatchedLogits(scored(*given), 0, len(given[0]))
+        found = WatchedLogits(scored(*given), 0, len(given[0]) - given[4])
         earlier.append(weakref.ref(found))
         return found
 

@@ -70,6 +70,12 @@ def test_a_cut_divides_no_three_quotes(quotes):
     assert constraint.longest_passing_cut(f", or none.{quotes}".encode()) == len(", or none.")
 
 
+def test_a_cut_in_the_healed_run_does_not_end_the_search_for_one_after_it():
+    before, after = "def f():\n    if a", " and c:\n        pass\n"
+    healed = GrammarConstraint.open(GRAMMARS, "python", before, after, GrammarMode.STRICT, healed=" >")
+    assert healed.longest_passing_cut(b" > 0:") == len(b" > 0")
+
+
 def test_the_longest_passing_cut_excludes_a_closer_that_the_suffix_has():
     constraint = opened("x = f(", ")\ny = 1\n")
     assert constraint.longest_passing_cut(b"a, b)") == len(b"a, b")

@@ -147,3 +147,14 @@ def test_what_is_missing_at_the_start_of_a_file_is_an_error():
     check = JoinedCheck(load_documents("go").document(b""), 0, 0)
     assert check.adds_errors(b"= x")
     assert not check.sound(b"= x")
+
+
+@pytest.mark.parametrize("word", ["i", "if"])
+def test_before_code_the_word_at_the_cursor_is_no_error_that_another_one_may_replace(word):
+    """The text wrote the rest of the line anew: `A if b => c,` before ` => d,`."""
+    before, after = "fn f(a: A) {\n    match a {\n        A::B ", "=> d(),\n    }\n}\n"
+    text, start = (before + word + after).encode(), len(before)
+    check = JoinedCheck(load_documents("rust").document(text), start, start + len(word))
+    assert check.adds_errors(b"if c() => d(),")
+    assert not check.adds_errors(b"if c() ")
+    assert check.mends(b"if c() ")

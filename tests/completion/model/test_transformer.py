@@ -48,6 +48,14 @@ def test_a_node_of_a_tree_sees_its_ancestors_only(tiny):
         np.testing.assert_allclose(scored.row(path[-1]), expected, atol=TOLERANCE)
 
 
+def test_the_logits_of_first_rows_can_be_skipped(tiny_qwen):
+    model, nodes, parents = load_transformer(tiny_qwen[0], "fp32"), tokens(5), np.array([-1, 0, 1, 1, 2], np.int32)
+    whole = rows_of(model.score(nodes, parents, model.new_cache(16)), 5)
+    found = model.score(nodes, parents, model.new_cache(16), skipped=2)
+    np.testing.assert_array_equal(rows_of(found, 3), whole[2:])
+    assert (found.argmax().tolist(), found.pass_rows) == (whole[2:].argmax(axis=1).tolist(), 5)
+
+
 def test_a_committed_path_becomes_the_past(tiny_qwen):
     folder, module = tiny_qwen
     model, past, nodes = load_transformer(folder, "fp32"), tokens(30), tokens(6, seed=1)

@@ -234,6 +234,23 @@ async def test_open_documents_are_sent_first_then_files_in_their_folders(tmp_pat
     assert recorder.sent["near/a.py"] == "new"
 
 
+async def test_files_next_to_a_document_that_is_opened_later_take_the_place_of_others_in_a_large_workspace(tmp_path):
+    """A workspace with more files than the engine gets: where the work goes on, the code around it must be known."""
+    write(tmp_path, {f"{folder}/{number}.py": folder for folder in ("here", "next", "other") for number in range(3)})
+    write(tmp_path, {"next/.env": "secret"})
+    for number in range(3):
+        os.utime(tmp_path / f"next/{number}.py", (0, 0))  # the oldest files, which a scan leaves out first
+    feed, documents, engine = make_feed(tmp_path, index_files=6)
+    feed.opened(open_document(documents, tmp_path / "here/0.py", "typed"))
+    await feed.scan()
+    await feed.idle()
+    assert {name.partition("/")[0] for name in engine.sent} == {"here", "other"}
+    feed.opened(open_document(documents, tmp_path / "next/0.py", "typed"))
+    await feed.idle()
+    kept = engine.sent.keys() - set(engine.removed)
+    assert kept == {f"{folder}/{number}.py" for folder in ("here", "next") for number in range(3)}
+
+
 async def test_large_binary_linked_and_non_utf8_files_are_not_sent(tmp_path):
     write(tmp_path, {"big.py": "x" * (MAX_FILE_BYTES + 1), "ok.py": "ok"})
     (tmp_path / "b.bin").write_bytes(b"MZ\0")
@@ -652,7 +669,7 @@ async def test_a_scan_withdraws_what_was_read_before_it_and_sent_while_it_ran_al
     write(tmp_path, {"a.log": "a"})
     feed, _, engine = make_feed(tmp_path)
     searched, may_finish = return_late(monkeypatch, "search")
-    read, may_send = return_late(monkeypatch, "_read")
+    read, may_send = return_late(monkeypatch, "read_text")
     await feed.files_changed([changed(tmp_path / "a.log")])
     await asyncio.to_thread(read.wait)
     write(tmp_path, {".draftlineignore": "*.log"})

@@ -156,6 +156,8 @@ def test_what_follows_the_shown_part_of_an_opened_block_leaves_its_closer_out():
         ('x = ["', '"]', 2, 'a", "b", "c"]', 'a", "b', 'x = ["a", "b"]'),
         ('x = ["', '"]', 2, 'a", "b", "c"]', 'a", "b",', 'x = ["a", "b",]'),
         ('x = ["', '"]', 2, 'a", f("b (c")]', 'a", f("b (', 'x = ["a", f("b ("]'),
+        ('    "', '"', 1, '""Set the title.', '""Set the', '    """Set the'),
+        ('    "', '"', 1, '""Set the title."""', '""Set the title', '    """Set the title'),
         ("at = [(", ")]", 2, "0, 0), (1, 1)]", "0, 0), (1", "at = [(0, 0), (1)]"),
         ("at = [(", ")]", 2, "0, 0)], [(1, 1)]", "0, 0)], [(1", "at = [(0, 0)], [(1)]"),
         ('f("', '")', 1, 'a", "b", c', 'a", "b', 'f("a", "b")'),

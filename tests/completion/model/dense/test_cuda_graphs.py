@@ -49,6 +49,8 @@ def test_padded_trees_give_the_logits_of_the_plain_decoder(both, rows, length):
     for row in range(rows):
         np.testing.assert_allclose(graphed.row(row), plain.row(row), atol=TOLERANCE)
     np.testing.assert_array_equal(graphed.argmax(), plain.argmax())
+    skipped = both[1].score(nodes, parents, filled(both[1], past), skipped=rows // 2)
+    np.testing.assert_array_equal(skipped.argmax(), graphed.argmax()[rows // 2 :])
 
 
 def test_steps_after_a_commit_give_the_logits_of_the_plain_decoder(both):

@@ -1,6 +1,7 @@
 """Trees of several caches that are scored in one pass have, bit for bit, the logits and keys that each has alone."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -49,6 +50,21 @@ def test_in_every_family_trees_scored_together_have_the_bits_of_each_alone(model
             cache.commit([0])
         after = [rows_of(model.score(tokens(4, 9), chain(4), cache), 4) for cache in (each.cache, other.cache)]
         np.testing.assert_array_equal(*after)
+
+
+def test_logits_that_are_skipped_change_no_other_ones(model):
+    skipped = [len(tree) // 2 for tree in TREES]
+    passes = [replace(each, skipped=first) for each, first in zip(passes_of(model), skipped, strict=True)]
+    for logits, first, each, other in zip(
+        model.score_together(passes), skipped, passes_of(model), passes_of(model), strict=True
+    ):
+        count = len(each.tokens)
+        expected = rows_of(model.score(each.tokens, each.parents, each.cache), count)[first:]
+        np.testing.assert_array_equal(rows_of(logits, count - first), expected)
+        alone = model.score(other.tokens, other.parents, other.cache, skipped=first)
+        np.testing.assert_array_equal(rows_of(alone, count - first), expected)
+        assert (logits.pass_rows, alone.pass_rows) == (sum(map(len, TREES)), count)
+        assert len(logits.argmax()) == count - first
 
 
 def test_kept_rows_of_one_cache_do_not_change_another(model):
