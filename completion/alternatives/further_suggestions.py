@@ -38,7 +38,7 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
     texts = [suggestion.text for suggestion in known]
     wanted = task.request.suggestions - 1 if texts else max(task.request.suggestions - 1, REPLACEMENT_BRANCHES)
     if isinstance(task, LocalTask) and task.request.alternatives is Alternatives.SUPERPOSED:
-        max_tokens = min(max_alternative_tokens(first.output.tokens), task.request.max_tokens)
+        max_tokens = min(max_alternative_tokens(first.output.new_tokens), task.request.max_tokens)
         attempts = _superposed(task, wanted + 1, max_tokens, cancel)
     else:
         attempts = _branches(task, first, texts, wanted, cancel)
@@ -94,10 +94,11 @@ def _dropped(first: Attempt) -> tuple[Attempt, Sequence[str]]:
 
 def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int) -> list[tuple[Branch, Attempt]]:
     """Start the likeliest branches that may become suggestions, half as many again as wanted, as some will not."""
-    tokens, branches = first.output.tokens, list[tuple[Branch, Attempt]]()
+    tokens, branches = first.output.new_tokens, list[tuple[Branch, Attempt]]()
+    healed = first.output.tokens - tokens
     max_tokens = min(task.request.max_tokens, max_alternative_tokens(tokens))
     for branch in first.branches():
-        max_end = branch.start + 1 + max_tokens_after_branch(tokens)
+        max_end = max(branch.start - healed, 0) + 1 + max_tokens_after_branch(tokens)
         attempt = task.branch_attempt(first, branch, min(max_tokens, max_end))
         if may_be_new(attempt.output.whole(), known) and not is_abandoned(task, attempt):
             branches.append((branch, attempt))
@@ -120,7 +121,7 @@ def is_abandoned(task: Task, attempt: Attempt) -> bool:
     """
     if attempt.stop is None:
         return attempt.rules.soon_unlikely(attempt.output.tokens, sum(attempt.log_probabilities))
-    at_bound = attempt.stop.reason is StopReason.MAX_TOKENS and attempt.output.tokens < task.request.max_tokens
+    at_bound = attempt.stop.reason is StopReason.MAX_TOKENS and attempt.output.new_tokens < task.request.max_tokens
     if not at_bound and attempt.stop.reason is not StopReason.UNLIKELY:
         return False
     whole_lines = attempt.output.whole().rpartition("\n")[0]

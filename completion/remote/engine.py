@@ -23,6 +23,7 @@ from completion.paths import model_path
 from completion.progress import Progress
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
+from completion.prompt.healing import MAX_RUN_BYTES
 from completion.prompt.line_endings import normalised
 from completion.prompt.pace import SHORT_BUDGET, PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
@@ -39,7 +40,7 @@ from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import Workspaces
 
 _KINDS: Mapping[str, Callable[[Connection, CodeTokenizer], ModelServer]] = {"llama-server": LlamaServer, "vllm": Vllm}
-_MIN_GENERATED_TOKENS = 64  # positions of the server's context that a prompt leaves free
+_MIN_GENERATED_TOKENS = 64 + MAX_RUN_BYTES  # positions of the server's context that a prompt leaves free
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class RemoteTask(Task):
             prompt=[*self.prompt.tokens, *written],
             constraints=constraints,
             sampling=self.request.sampling,
-            max_tokens=self.request.max_tokens - len(written),
+            max_tokens=self.request.max_tokens + len(self.prompt.forced) - len(written),
             stop_ids=self.tokenizer.stop_ids,
             state=state,
             note_cached=self._sent() if is_first else lambda _: None,
@@ -204,7 +205,8 @@ class RemoteEngine(Completer):
         planned, prompt = self._plan(request)
         if self._cache.is_cold(request.document, prompt.tokens):
             prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
-        planned = replace(planned, max_tokens=min(planned.max_tokens, self._capacity - len(prompt.tokens)))
+        room = self._capacity - len(prompt.tokens) - len(prompt.forced)
+        planned = replace(planned, max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned, self._parsing)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         return RemoteTask(
