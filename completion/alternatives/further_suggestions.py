@@ -39,7 +39,7 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
     wanted = task.request.suggestions - 1 if texts else max(task.request.suggestions - 1, REPLACEMENT_BRANCHES)
     if isinstance(task, LocalTask) and task.request.alternatives is Alternatives.SUPERPOSED:
         max_tokens = min(max_alternative_tokens(first.output.new_tokens), task.request.max_tokens)
-        attempts = _superposed(task, wanted + 1, max_tokens, cancel)
+        attempts = _superposed(task, first, wanted + 1, max_tokens, cancel)
     else:
         attempts = _branches(task, first, texts, wanted, cancel)
     with closing(attempts):
@@ -107,10 +107,13 @@ def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int
     return branches
 
 
-def _superposed(task: LocalTask, count: int, max_tokens: int, cancel: CancelToken) -> Generator[Attempt]:
-    """Yield superposed drafts by falling probability."""
+def _superposed(
+    task: LocalTask, first: Attempt, count: int, max_tokens: int, cancel: CancelToken
+) -> Generator[Attempt]:
+    """Yield superposed drafts by falling probability. They become hopeless as branches of the first attempt do."""
     drafts = superposed_drafts(task, count, max_tokens, cancel)
-    attempts = [task.attempt_from(draft.tokens, draft.log_probabilities) for draft in drafts]
+    rules = first.rules.for_branch(first.log_probabilities, task.request.max_tokens)
+    attempts = [task.attempt_from(draft.tokens, draft.log_probabilities, rules) for draft in drafts]
     yield from sorted(attempts, key=lambda attempt: -sum(attempt.log_probabilities))
 
 
