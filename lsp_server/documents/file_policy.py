@@ -99,10 +99,17 @@ class FilePolicy:
 
     Where links lead counts as well: what is forbidden there, or by the path itself, is forbidden. A link out of the
     folder's repository is no matter of other repositories' ignore files.
+
+    Args:
+        root: The folder.
+        is_opened: Whether the user has opened the folder. How such a folder, a repository and those above them are
+            named says nothing about their files, unless the name is one of keys and credentials (`.ssh`).
     """
 
-    def __init__(self, root: Path) -> None:
-        self._repositories = [_Repository(each) for each in dict.fromkeys((root, real_path(root)))]
+    def __init__(self, root: Path, *, is_opened: bool = False) -> None:
+        roots = tuple(dict.fromkeys((root, real_path(root))))
+        self._repositories = [_Repository(each) for each in roots]
+        self._tops = [top for each in roots if (top := repository_top(each) or (each if is_opened else None))]
 
     def forget_rules(self) -> None:
         """Drop the cached rules, so that the ignore files are read again when needed."""
@@ -118,10 +125,16 @@ class FilePolicy:
     def refusal(self, path: Path, *, is_folder: bool = False) -> EmptyReason | None:
         """Return why a file or folder may not be read; None if it may."""
         paths = {path, real_path(path)}
-        if _names_secret(paths, is_folder=is_folder):
+        if any(self._names_secret(one, is_folder=is_folder) for one in paths):
             return EmptyReason.SECRET_FILE
         is_ignored = any(each.ignores(one, is_folder=is_folder) for each in self._repositories for one in paths)
         return EmptyReason.IGNORED_FILE if is_ignored else None
+
+    def _names_secret(self, path: Path, *, is_folder: bool) -> bool:
+        if is_secret_folder(path.as_posix()):
+            return True
+        inside = next((path.relative_to(top) for top in self._tops if path.is_relative_to(top)), path)
+        return not is_folder and is_secret(inside.as_posix())
 
 
 class _Repository:
@@ -210,8 +223,3 @@ class _Repository:
 def repository_top(path: Path) -> Path | None:
     """Return the top folder of the repository that contains a folder; None outside a repository."""
     return next((folder for folder in (path, *path.parents) if os.path.lexists(folder / ".git")), None)
-
-
-def _names_secret(paths: set[Path], *, is_folder: bool) -> bool:
-    names_secret = is_secret_folder if is_folder else is_secret
-    return any(names_secret(path.as_posix()) for path in paths)

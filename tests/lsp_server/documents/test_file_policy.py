@@ -68,3 +68,28 @@ def test_a_draftlineignore_that_cannot_be_read_ignores_its_folder(tmp_path, capl
     assert policy.refusal(tmp_path / "a" / "b.py") is EmptyReason.IGNORED_FILE
     assert policy.refusal(tmp_path / "c.py") is None
     assert f"The rules in {path} cannot be used, so its whole folder is ignored: Is " in caplog.text
+
+
+@pytest.mark.parametrize("where", ["secret-santa", "secrets/santa", "my-credentials/santa"])
+def test_how_an_opened_folder_and_those_above_it_are_named_makes_no_file_secret(tmp_path, where):
+    root = tmp_path / where
+    write(root, {"package.json": "{}", "config/secrets.yml": "a: b", "config/secrets/a.yml": "a: b"})
+    policy = FilePolicy(root, is_opened=True)
+    assert policy.refusal(root / "package.json") is None
+    for name in ("config/secrets.yml", "config/secrets/a.yml"):
+        assert policy.refusal(root / name) is EmptyReason.SECRET_FILE, name
+    loose = FilePolicy(root)
+    assert loose.refusal(root / "package.json") is EmptyReason.SECRET_FILE
+    (root / ".git").mkdir()
+    assert FilePolicy(root).refusal(root / "package.json") is None
+    assert FilePolicy(root / "config" / "secrets").refusal(root / "config" / "secrets" / "a.yml")
+
+
+def test_a_folder_of_keys_above_an_opened_one_and_a_link_to_a_folder_of_secrets_are_secret(tmp_path):
+    write(tmp_path, {".ssh/keys/config": "x", "secrets/notes.txt": "x", "project/a.py": "x"})
+    opened = tmp_path / ".ssh" / "keys"
+    assert FilePolicy(opened, is_opened=True).refusal(opened / "config") is EmptyReason.SECRET_FILE
+    project = tmp_path / "project"
+    (project / "linked").symlink_to(tmp_path / "secrets")
+    policy = FilePolicy(project, is_opened=True)
+    assert policy.refusal(project / "linked" / "notes.txt") is EmptyReason.SECRET_FILE
