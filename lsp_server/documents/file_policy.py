@@ -35,6 +35,7 @@ _BINARY_ENDINGS = frozenset({
 _RULE_FILES = (".draftlineignore", ".gitignore")
 """Names of ignore files. Those of the first name override those of the second, in whatever folders they are."""
 _MAX_RULE_FILE_BYTES = 128 * 1024
+_MAX_NAME_BYTES = 16 * 1024  # of a file that names a folder
 _MAX_GLOBS = 1000
 """Maximum number of rules with wildcards in all ignore files from a repository's top folder down to one folder."""
 _EVERYTHING = IgnoreRules(b"*", max_globs=1)
@@ -142,6 +143,8 @@ class _Repository:
 
     def __init__(self, root: Path) -> None:
         self._top = repository_top(root) or root
+        self._git = _common_git_folder(self._top)
+        self._exclude = self._git / "info" / "exclude"
         self._folders: dict[tuple[str, ...], _Folder] = {}
 
     def forget_rules(self) -> None:
@@ -183,8 +186,8 @@ class _Repository:
 
     def _rule_files(self, parts: tuple[str, ...]) -> list[Path]:
         """Return the paths at which a folder may have ignore files, each at the position of its rank."""
-        names = _RULE_FILES if parts else (*_RULE_FILES, ".git/info/exclude")
-        return [self._top.joinpath(*parts, name) for name in names]
+        folder = self._top.joinpath(*parts)
+        return [folder / name for name in _RULE_FILES] + [self._exclude] * (not parts)
 
     def _identities(self, parts: tuple[str, ...]) -> tuple[Identity | None, ...]:
         return tuple(identity_of(path) for path in self._rule_files(parts))
@@ -205,7 +208,8 @@ class _Repository:
         wants something ignored. git has no rules from a link, either.
         """
         try:
-            return IgnoreRules(read_inside(self._top, path, _MAX_RULE_FILE_BYTES), max_globs)
+            root = self._git if path == self._exclude else self._top
+            return IgnoreRules(read_inside(root, path, _MAX_RULE_FILE_BYTES), max_globs)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -223,3 +227,19 @@ class _Repository:
 def repository_top(path: Path) -> Path | None:
     """Return the top folder of the repository that contains a folder; None outside a repository."""
     return next((folder for folder in (path, *path.parents) if os.path.lexists(folder / ".git")), None)
+
+
+def _common_git_folder(top: Path) -> Path:
+    """Return the folder where git keeps what all work trees of a repository share, such as info/exclude.
+
+    In a linked work tree and in a submodule, `.git` is a file that names another folder. That of a linked work tree
+    names the common one. Source: git's documentation, gitrepository-layout.
+    """
+    try:
+        kind, _, named = read_inside(top, top / ".git", _MAX_NAME_BYTES).partition(b": ")
+        own = top / os.fsdecode(named.rstrip(b"\r\n"))
+        is_linked = identity_of(own / "commondir") is not None
+        common = read_inside(own, own / "commondir", _MAX_NAME_BYTES) if is_linked else b""
+    except (OSError, ValueError):  # a folder, as usual; or a name that no system allows
+        return top / ".git"
+    return own / os.fsdecode(common.rstrip(b"\r\n")) if kind == b"gitdir" else top / ".git"
