@@ -69,7 +69,7 @@ class WorkspaceFeed:
         self._check_s = check_s
         self._checked_at_s = time.monotonic()
         self._checking: asyncio.Task[None] | None = None
-        self._policies: dict[Path, FilePolicy] = {}
+        self._policies: dict[Folder, FilePolicy] = {}
         self._waiting: dict[FolderFile, bool] = {}  # whether the engine shall have the file
         self._sent: dict[FolderFile, Identity | None] = {}  # identities of the files as they were read from disk
         self._near: set[Path] = set()  # folders whose files come first
@@ -139,7 +139,7 @@ class WorkspaceFeed:
         file = self._folders.document_file_of(document.uri)
         if file is not None and self._is_loose(file) and file.folder not in self._homes():
             self.folders_closed([file.folder.uri])
-            self._policies.pop(file.folder.path, None)
+            self._policies.pop(file.folder, None)
         else:
             self.changed(document)
         self._start(self._pause_s)
@@ -296,5 +296,5 @@ class WorkspaceFeed:
         return {file.folder for file in self._opened()}
 
     def _policy(self, folder: Folder) -> FilePolicy:
-        policy = self._policies.get(folder.path)
-        return policy or self._policies.setdefault(folder.path, FilePolicy(folder.path))
+        policy = self._policies.get(folder)
+        return policy or self._policies.setdefault(folder, FilePolicy(folder.path, is_opened=not folder.is_loose))

@@ -23,6 +23,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     log,
     status,
     () => suggestions,
+    () => signals,
     (partial) => { edits.onPartial(partial); },
     () => { nextEdits.hide(); },
   );
