@@ -118,6 +118,11 @@ class CodeServer:
                 self.address = found.group(1)
                 self._listening.set()
 
+    def backups(self) -> list[str]:
+        """Return what it keeps of documents that are changed and not saved."""
+        files = (self._home / "data" / "User" / "Backups").rglob("*")
+        return [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+
     def language_servers(self) -> set[int]:
         """Return the processes of draftline's server in all windows."""
         assert self._process is not None
