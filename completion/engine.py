@@ -186,7 +186,7 @@ class Engine(Completer):
         planned, prompt, session = self._plan(request)
         if self._is_cold(prompt, planned.cache, session):
             prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
-        room = session.capacity - len(prompt.tokens) - self._max_nodes
+        room = session.capacity - len(prompt.tokens) - len(prompt.forced) - self._max_nodes
         planned = replace(planned, max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned, self._parsing)
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)

@@ -120,7 +120,7 @@ class CompletionRequest(OfLanguage):
         suggestions: Maximum number of suggestions. The first is the one of plain decoding. If that one is dropped, a
             manual request gets an alternative in its place.
         alternatives: Source of the other suggestions.
-        max_tokens: Maximum number of generated tokens.
+        max_tokens: Maximum number of generated tokens, without those of the healed run.
         max_bytes: Maximum number of generated UTF-8 bytes.
         max_lines: Maximum number of lines with text; 0 for no bound.
         time_budget_ms: Time after which decoding stops at the next step; 0 for no bound.

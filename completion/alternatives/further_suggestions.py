@@ -38,8 +38,8 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
     texts = [suggestion.text for suggestion in known]
     wanted = task.request.suggestions - 1 if texts else max(task.request.suggestions - 1, REPLACEMENT_BRANCHES)
     if isinstance(task, LocalTask) and task.request.alternatives is Alternatives.SUPERPOSED:
-        max_tokens = min(max_alternative_tokens(first.output.tokens), task.request.max_tokens)
-        attempts = _superposed(task, wanted + 1, max_tokens, cancel)
+        max_tokens = min(max_alternative_tokens(first.output.new_tokens), task.request.max_tokens)
+        attempts = _superposed(task, first, wanted + 1, max_tokens, cancel)
     else:
         attempts = _branches(task, first, texts, wanted, cancel)
     with closing(attempts):
@@ -94,10 +94,11 @@ def _dropped(first: Attempt) -> tuple[Attempt, Sequence[str]]:
 
 def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int) -> list[tuple[Branch, Attempt]]:
     """Start the likeliest branches that may become suggestions, half as many again as wanted, as some will not."""
-    tokens, branches = first.output.tokens, list[tuple[Branch, Attempt]]()
+    tokens, branches = first.output.new_tokens, list[tuple[Branch, Attempt]]()
+    healed = first.output.tokens - tokens
     max_tokens = min(task.request.max_tokens, max_alternative_tokens(tokens))
     for branch in first.branches():
-        max_end = branch.start + 1 + max_tokens_after_branch(tokens)
+        max_end = max(branch.start - healed, 0) + 1 + max_tokens_after_branch(tokens)
         attempt = task.branch_attempt(first, branch, min(max_tokens, max_end))
         if may_be_new(attempt.output.whole(), known) and not is_abandoned(task, attempt):
             branches.append((branch, attempt))
@@ -106,10 +107,13 @@ def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int
     return branches
 
 
-def _superposed(task: LocalTask, count: int, max_tokens: int, cancel: CancelToken) -> Generator[Attempt]:
-    """Yield superposed drafts by falling probability."""
+def _superposed(
+    task: LocalTask, first: Attempt, count: int, max_tokens: int, cancel: CancelToken
+) -> Generator[Attempt]:
+    """Yield superposed drafts by falling probability. They become hopeless as branches of the first attempt do."""
     drafts = superposed_drafts(task, count, max_tokens, cancel)
-    attempts = [task.attempt_from(draft.tokens, draft.log_probabilities) for draft in drafts]
+    rules = first.rules.for_branch(first.log_probabilities, task.request.max_tokens)
+    attempts = [task.attempt_from(draft.tokens, draft.log_probabilities, rules) for draft in drafts]
     yield from sorted(attempts, key=lambda attempt: -sum(attempt.log_probabilities))
 
 
@@ -120,7 +124,7 @@ def is_abandoned(task: Task, attempt: Attempt) -> bool:
     """
     if attempt.stop is None:
         return attempt.rules.soon_unlikely(attempt.output.tokens, sum(attempt.log_probabilities))
-    at_bound = attempt.stop.reason is StopReason.MAX_TOKENS and attempt.output.tokens < task.request.max_tokens
+    at_bound = attempt.stop.reason is StopReason.MAX_TOKENS and attempt.output.new_tokens < task.request.max_tokens
     if not at_bound and attempt.stop.reason is not StopReason.UNLIKELY:
         return False
     whole_lines = attempt.output.whole().rpartition("\n")[0]

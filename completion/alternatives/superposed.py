@@ -8,7 +8,7 @@ of all drafts gives the probabilities that order them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class ScoredDraft:
 def superposed_drafts(task: LocalTask, count: int, max_tokens: int, cancel: CancelToken) -> list[ScoredDraft]:
     """Return `count` drafts after the prompt by falling probability; no drafts if the request is hurried.
 
-    A single draft is the greedy text. Each draft has ended, or has `max_tokens` tokens, or as many as the cache has
+    A single draft is the greedy text. Each draft has ended, or has `max_tokens` new tokens, or as many as the cache has
     room for. The session must contain the prompt without its last token; it is restored at the end.
 
     Raises:
@@ -98,9 +98,9 @@ class _Superposition:
         self._model, self._cache, self._count = task.model, task.session.cache, count
         self._constraints: Constraints = task.constraints()
         self._stop_ids, self._forced_bytes = task.tokenizer.stop_ids, len(task.prompt.forced)
-        self._rules = StopRules(task.request, task.context)
+        self._rules = StopRules(replace(task.request, max_tokens=max_tokens), task.context)
         free = task.session.capacity - self._cache.length - self._cache.kept
-        self._max_tokens = min(max_tokens, free // (count + 1) - 1)  # the mixtures take as many slots as a draft
+        self._max_slots = free // (count + 1) - 1  # the mixtures take as many slots as a draft
         self._before = task.prompt.before_cursor
         self._ngrams: NgramModel = task.drafters.ngrams(task.prompt.tokens, task.request.workspace)
 
@@ -170,7 +170,7 @@ class _Superposition:
         return logits
 
     def _has_ended(self, draft: Draft) -> bool:
-        if draft.tokens[-1] in self._stop_ids or len(draft.tokens) >= self._max_tokens:
+        if draft.tokens[-1] in self._stop_ids or len(draft.tokens) >= self._max_slots:
             return True
         output = OutputText(self._forced_bytes)
         for token in draft.tokens:

@@ -235,7 +235,7 @@ def local_first(settings: HostSettings, loaded: LoadedEngine) -> LoadedEngine:
     )
 
 
-def warm_up(engine: EngineLike, max_tokens: int = 4) -> None:
+def warm_up(engine: EngineLike, max_tokens: int = 3) -> None:
     """Complete a small text, so that no user's request waits for code that is compiled or loaded at its first use.
 
     With an empty numba cache this takes up to a minute.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +19,14 @@ from completion.decoding.constraints import Constraints, ConstraintState, open_g
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.edits import NextEditRequest, NextEdits
-from completion.errors import ConfigurationError, PromptTooLongError
+from completion.errors import ConfigurationError, PromptTooLongError, RemoteServerError
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.paths import model_path
 from completion.progress import Progress
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
+from completion.prompt.healing import MAX_RUN_BYTES
 from completion.prompt.line_endings import normalised
 from completion.prompt.pace import SHORT_BUDGET, PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
@@ -33,13 +37,17 @@ from completion.remote.llama_server import LlamaServer
 from completion.remote.model_server import ModelServer, ServerFacts
 from completion.remote.server_cache import ServerCache
 from completion.remote.vllm import Vllm
-from completion.request import CompletionRequest
+from completion.request import CompletionEvent, CompletionRequest
 from completion.stopping.mode import cursor_context
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import Workspaces
 
 _KINDS: Mapping[str, Callable[[Connection, CodeTokenizer], ModelServer]] = {"llama-server": LlamaServer, "vllm": Vllm}
-_MIN_GENERATED_TOKENS = 64  # positions of the server's context that a prompt leaves free
+_MIN_GENERATED_TOKENS = 64 + MAX_RUN_BYTES  # positions of the server's context that a prompt leaves free
+
+QUIET_S = 20.0
+"""Time without a reply after which a server is asked for its model before the next request, in seconds: shorter than a
+server takes to start with another one, and longer than pauses in typing, so that the question delays few requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ class RemoteTask(Task):
             prompt=[*self.prompt.tokens, *written],
             constraints=constraints,
             sampling=self.request.sampling,
-            max_tokens=self.request.max_tokens - len(written),
+            max_tokens=self.request.max_tokens + len(self.prompt.forced) - len(written),
             stop_ids=self.tokenizer.stop_ids,
             state=state,
             note_cached=self._sent() if is_first else lambda _: None,
@@ -129,6 +137,16 @@ class RemoteModel:
         server.check_tokenizer(detect_format(tokenizer.special, facts.model).required(), cancel)
         return cls(server, facts, connection.shown, tokenizer, folder)
 
+    def compared_again(self, cancel: CancelToken) -> RemoteModel:
+        """Return this with what the server says about itself now, after a comparison of its tokens.
+
+        Raises:
+            RemoteServerError: The server cannot be reached, or has other tokens.
+        """
+        facts = self.server.facts(cancel)
+        self.server.check_tokenizer(detect_format(self.tokenizer.special, facts.model).required(), cancel)
+        return replace(self, facts=facts)
+
 
 def read_tokenizer(spec: str, progress: Progress) -> tuple[Path, CodeTokenizer]:
     """Return the folder of a model's files, and its tokenizer.
@@ -154,6 +172,7 @@ class RemoteEngine(Completer):
         parsing: Way to call functions that parse text.
         full_prompt_s: Maximum time of a prompt that is prepared in advance, in seconds.
         cold_prompt_s: Maximum time of a prompt that a request waits for, in seconds; a shorter prompt takes its place.
+        clock: Monotonic clock, in seconds.
     """
 
     def __init__(
@@ -162,16 +181,20 @@ class RemoteEngine(Completer):
         parsing: Parsing = IN_PROCESS,
         full_prompt_s: float = math.inf,
         cold_prompt_s: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._server = remote.server
-        self._capacity = remote.facts.context_tokens
-        self._cache = ServerCache(PromptBudget(), full_prompt_s, cold_prompt_s)
-        fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
-        chat = ChatTemplate(remote.folder, remote.tokenizer.special)
-        max_tokens = self._capacity - _MIN_GENERATED_TOKENS
-        planner = PromptPlanner(remote.tokenizer, fim_format, max_tokens, parsing, chat)
         workspaces = Workspaces(None, remote.tokenizer, parsing=parsing)
-        super().__init__(planner, remote.tokenizer, workspaces, parsing)
+        super().__init__(_planner(remote, parsing), remote.tokenizer, workspaces, parsing)
+        self._remote = remote
+        self._new_cache = partial(ServerCache, PromptBudget(), full_prompt_s, cold_prompt_s)
+        self._cache = self._new_cache()
+        self._clock = clock
+        self._known_s = clock()  # when the server last had the model that was compared
+
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
+        """See `Completer`. A `RemoteServerError` can also say that the server has another model now."""
+        with self._known_server(cancel):
+            yield from super().complete(request, cancel)
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Make the server compute the prompt of a request that may follow, and load the grammar of its language.
@@ -180,12 +203,13 @@ class RemoteEngine(Completer):
             CancelledError: At once after `cancel`.
             RemoteServerError: The server failed.
         """
-        self._parsing.watch(cancel, request.document)
-        planned, prompt = self._plan(request)
-        open_grammar(planned, prompt.healed, self.grammars, self._parsing)
-        computed = self._cache.sent(request.document, prompt.tokens)
-        self._server.prepare(prompt.tokens, cancel)
-        computed(None)
+        with self._known_server(cancel):
+            self._parsing.watch(cancel, request.document)
+            planned, prompt = self._plan(request)
+            open_grammar(planned, prompt.healed, self.grammars, self._parsing)
+            computed = self._cache.sent(request.document, prompt.tokens)
+            self._remote.server.prepare(prompt.tokens, cancel)
+            computed(None)
 
     def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:  # noqa: ARG002 - see `EngineLike`
         """Return nothing: judging an edit needs the log-probabilities of a given text, which a server does not tell."""
@@ -194,6 +218,32 @@ class RemoteEngine(Completer):
     def close(self) -> None:
         """End the parser's process."""
         self._parsing.close()
+
+    @contextmanager
+    def _known_server(self, cancel: CancelToken) -> Iterator[None]:
+        """Compare the tokens again before a request if the server may have another model: it failed, or says so.
+
+        A server that is replaced is away for a while. So it fails meanwhile, or gets no request for `QUIET_S`.
+        """
+        if self._clock() - self._known_s > QUIET_S:
+            if self._known_s == -math.inf or self._remote.server.facts(cancel) != self._remote.facts:
+                self._known_s = -math.inf
+                self._use(self._remote.compared_again(cancel))
+            self._known_s = self._clock()
+        try:
+            yield
+        except RemoteServerError:
+            self._known_s = -math.inf
+            raise
+        self._known_s = self._clock()
+
+    def _use(self, remote: RemoteModel) -> None:
+        if remote != self._remote:
+            self._remote, self._planner, self._cache = remote, _planner(remote, self._parsing), self._new_cache()
+
+    @property
+    def _capacity(self) -> int:
+        return self._remote.facts.context_tokens
 
     def _close_documents(self, documents: Iterable[str]) -> set[str]:
         self._cache.close(documents)
@@ -204,7 +254,8 @@ class RemoteEngine(Completer):
         planned, prompt = self._plan(request)
         if self._cache.is_cold(request.document, prompt.tokens):
             prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
-        planned = replace(planned, max_tokens=min(planned.max_tokens, self._capacity - len(prompt.tokens)))
+        room = self._capacity - len(prompt.tokens) - len(prompt.forced)
+        planned = replace(planned, max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned, self._parsing)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         return RemoteTask(
@@ -214,7 +265,7 @@ class RemoteEngine(Completer):
             prompt=prompt,
             grammar=grammar,
             record=record,
-            server=self._server,
+            server=self._remote.server,
             cache=self._cache,
         )
 
@@ -238,3 +289,10 @@ class RemoteEngine(Completer):
         budget = self._cache.budget(request.document)
         planned = self._with_snippets(normalised(request), budget.context_tokens)
         return planned, self._planner.plan(planned, budget)
+
+
+def _planner(remote: RemoteModel, parsing: Parsing) -> PromptPlanner:
+    fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
+    chat = ChatTemplate(remote.folder, remote.tokenizer.special)
+    max_tokens = remote.facts.context_tokens - _MIN_GENERATED_TOKENS
+    return PromptPlanner(remote.tokenizer, fim_format, max_tokens, parsing, chat)

@@ -49,9 +49,11 @@ class LlamaServer:
         """See `ModelServer`."""
         props = self._connection.json("/props", None, cancel)
         try:
-            name = PurePosixPath(str(props["model_alias"] or props["model_path"]).replace("\\", "/")).name
+            weights = str(props["model_path"])
+            name = PurePosixPath(str(props["model_alias"] or weights).replace("\\", "/")).name
             context_tokens = int(props["default_generation_settings"]["n_ctx"])
-            return ServerFacts(f"llama-server {props['build_info']}", name.removesuffix(".gguf"), context_tokens)
+            software = f"llama-server {props['build_info']}"
+            return ServerFacts(software, name.removesuffix(".gguf"), context_tokens, weights)
         except (LookupError, TypeError, ValueError) as error:
             raise RemoteServerError(
                 f"The server at {self._connection.shown} is no llama-server: its /props cannot be read."

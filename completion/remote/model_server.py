@@ -27,11 +27,13 @@ class ServerFacts:
         software: Name and version of the program.
         model: Name of its model.
         context_tokens: Number of positions of one request.
+        weights: Path or name of the model's files there; "" if it does not tell.
     """
 
     software: str
     model: str
     context_tokens: int
+    weights: str = ""
 
 
 @dataclass(frozen=True, slots=True)

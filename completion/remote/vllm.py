@@ -54,8 +54,9 @@ class Vllm:
         version = self._connection.json("/version", None, cancel)
         try:
             model = found["data"][0]
-            return ServerFacts(f"vLLM {version['version']}", str(model["id"]), int(model["max_model_len"]))
-        except (LookupError, TypeError, ValueError) as error:
+            software, weights = f"vLLM {version['version']}", str(model.get("root", ""))
+            return ServerFacts(software, str(model["id"]), int(model["max_model_len"]), weights)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise RemoteServerError(
                 f"The server at {self._connection.shown} is no vLLM: its /v1/models cannot be read."
             ) from error

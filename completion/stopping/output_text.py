@@ -15,17 +15,20 @@ class OutputText:
     character and a grapheme that the next token may extend (a letter and its accent, the parts of a joined emoji).
     """
 
-    __slots__ = ("_bytes", "_drafters", "_forced_bytes", "_token_ends")
+    __slots__ = ("_bytes", "_drafters", "_forced_bytes", "_healed_tokens", "_token_ends")
 
     def __init__(self, forced_bytes: int) -> None:
         self._forced_bytes = forced_bytes
         self._bytes = bytearray()
+        self._healed_tokens = 0
         self._token_ends: list[int] = []
         self._drafters: list[str] = []
 
     def extend(self, token: bytes, drafter: str) -> None:
         """Add the bytes of a token and the name of the drafter that guessed it."""
+        is_before = len(self._bytes) < self._forced_bytes
         self._bytes += token
+        self._healed_tokens += is_before and len(self._bytes) <= self._forced_bytes
         self._token_ends.append(len(self._bytes))
         self._drafters.append(drafter)
 
@@ -33,6 +36,11 @@ class OutputText:
     def tokens(self) -> int:
         """Number of tokens so far."""
         return len(self._token_ends)
+
+    @property
+    def new_tokens(self) -> int:
+        """Number of tokens so far without those that only repeat what is before the cursor."""
+        return len(self._token_ends) - self._healed_tokens
 
     @property
     def size_bytes(self) -> int:

@@ -52,7 +52,7 @@ class StopRules:
 
         Args:
             first: Log-probabilities of the first attempt's tokens.
-            max_tokens: Maximum number of the branch's tokens.
+            max_tokens: Maximum number of the branch's new tokens.
         """
         return StopRules(replace(self._request, max_tokens=max_tokens), self._context, first)
 
@@ -99,7 +99,7 @@ class StopRules:
 
         Where a model has nothing to write on an indented line, it may write blanks up to any maximum.
         """
-        if output.tokens >= self._request.max_tokens:
+        if output.new_tokens >= self._request.max_tokens:
             return Stop(len(output.whole()), StopReason.MAX_TOKENS)
         if output.size_bytes >= self._request.max_bytes:
             return Stop(len(output.whole()), StopReason.MAX_BYTES)

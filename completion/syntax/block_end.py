@@ -24,6 +24,8 @@ from completion.syntax.line_roles import (
 
 _OPENERS = ("{", "(", "[", ":", "=>", "->")
 _STATEMENT_END = re.compile(r";[ \t]*(?:--.*)?\Z")
+_BODY_MARK = re.compile(r"\$(?:[^\W\d]\w*)?\$")
+"""What PostgreSQL writes on both sides of a function's body."""
 
 
 class _Progress(NamedTuple):
@@ -48,8 +50,8 @@ class BlockEnd:
     if its first line is, and the word or tag that closes what the line above them opens, if the document has none. At
     the outermost level, it is one statement or definition with its body, the comments and decorators above it, and what
     continues and closes it (`else:`, a brace on its own line, `end`, `</ul>`); in SQL, all lines up to a semicolon or a
-    blank line. Preprocessor lines and the lines of a heredoc have any indentation. With text after the cursor on its
-    line, the block has no end.
+    blank line, with those of a body between two `$$`. Preprocessor lines and the lines of a heredoc have any
+    indentation. With text after the cursor on its line, the block has no end.
     """
 
     def __init__(self, prefix: str, suffix: str, language: str) -> None:
@@ -67,6 +69,8 @@ class BlockEnd:
         self._near_before, self._below = prefix, below
         self._unclosed = _unclosed_head(prefix, below, language)
         self._to_semicolon = language == "sql" and not own_depth and not opened
+        opening, rest = (_BODY_MARK.findall(each) for each in (prefix.rstrip().rpartition("\n")[2], near_after))
+        self._in_body = self._to_semicolon and len(opening) % 2 == 1 and len(rest) % 2 == 0
         self._start = _Progress("", 0, own_depth + opened)
         self._processed = self._start
 
@@ -100,7 +104,7 @@ class BlockEnd:
         if text and depth(line) >= max(floor, 1):
             return None
         code, in_heredoc = without_heredocs(earlier, self._language)
-        if in_heredoc or self._within_expression(code) or self._within_environment(code):
+        if in_heredoc or self._within_expression(code) or self._within_environment(code) or self._within_body(code):
             return None
         if not text:
             ends = self._to_semicolon or (floor == 0 and not code.rstrip().endswith(_OPENERS))
@@ -121,6 +125,10 @@ class BlockEnd:
         """Return whether a line after `code` is in an environment of LaTeX, whose lines are often not indented."""
         begun = self._line_before + code if self._unclosed and self._line_before.strip() else code
         return self._language == "latex" and begun.count(r"\begin{") > begun.count(r"\end{")
+
+    def _within_body(self, code: str) -> bool:
+        """Return whether a line after `code` is in a body between two `$$`, whose statements have semicolons too."""
+        return self._to_semicolon and (self._in_body + len(_BODY_MARK.findall(code))) % 2 == 1
 
     def _leaves(self, code: str, line: str, head: str, floor: int) -> bool:
         """Return whether a line that is not indented deeper than `floor` is outside the block."""

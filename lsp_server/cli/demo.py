@@ -92,6 +92,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def _request(example: Example) -> CompletionRequest:
+    from completion.host.process.clients import command_key
     from completion.language_ids import language_of
 
     return CompletionRequest(
@@ -100,7 +101,7 @@ def _request(example: Example) -> CompletionRequest:
         language=language_of(example.name),
         path=example.name,
         repository="demo",
-        document=f"demo/{example.name}",
+        document=command_key(f"demo/{example.name}"),
         invoked=True,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion.errors import ConfigurationError
+from completion.host.process.clients import command_key
 from completion.language_ids import language_of
 from completion.request import CompletionRequest
 from lsp_server.documents.file_policy import FilePolicy, repository_top
@@ -79,7 +80,7 @@ def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
         language=language_of(position.path),
         path=position.path.resolve().relative_to(root).as_posix(),
         repository=root.name,
-        document=str(position.path.resolve()),
+        document=command_key(str(position.path.resolve())),
         workspace=str(root),
         invoked=True,
         remote=_goes_to_second(position.path),

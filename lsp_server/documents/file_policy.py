@@ -35,6 +35,7 @@ _BINARY_ENDINGS = frozenset({
 _RULE_FILES = (".draftlineignore", ".gitignore")
 """Names of ignore files. Those of the first name override those of the second, in whatever folders they are."""
 _MAX_RULE_FILE_BYTES = 128 * 1024
+_MAX_NAME_BYTES = 16 * 1024  # of a file that names a folder
 _MAX_GLOBS = 1000
 """Maximum number of rules with wildcards in all ignore files from a repository's top folder down to one folder."""
 _EVERYTHING = IgnoreRules(b"*", max_globs=1)
@@ -99,10 +100,17 @@ class FilePolicy:
 
     Where links lead counts as well: what is forbidden there, or by the path itself, is forbidden. A link out of the
     folder's repository is no matter of other repositories' ignore files.
+
+    Args:
+        root: The folder.
+        is_opened: Whether the user has opened the folder. How such a folder, a repository and those above them are
+            named says nothing about their files, unless the name is one of keys and credentials (`.ssh`).
     """
 
-    def __init__(self, root: Path) -> None:
-        self._repositories = [_Repository(each) for each in dict.fromkeys((root, real_path(root)))]
+    def __init__(self, root: Path, *, is_opened: bool = False) -> None:
+        roots = tuple(dict.fromkeys((root, real_path(root))))
+        self._repositories = [_Repository(each) for each in roots]
+        self._tops = [top for each in roots if (top := repository_top(each) or (each if is_opened else None))]
 
     def forget_rules(self) -> None:
         """Drop the cached rules, so that the ignore files are read again when needed."""
@@ -118,10 +126,16 @@ class FilePolicy:
     def refusal(self, path: Path, *, is_folder: bool = False) -> EmptyReason | None:
         """Return why a file or folder may not be read; None if it may."""
         paths = {path, real_path(path)}
-        if _names_secret(paths, is_folder=is_folder):
+        if any(self._names_secret(one, is_folder=is_folder) for one in paths):
             return EmptyReason.SECRET_FILE
         is_ignored = any(each.ignores(one, is_folder=is_folder) for each in self._repositories for one in paths)
         return EmptyReason.IGNORED_FILE if is_ignored else None
+
+    def _names_secret(self, path: Path, *, is_folder: bool) -> bool:
+        if is_secret_folder(path.as_posix()):
+            return True
+        inside = next((path.relative_to(top) for top in self._tops if path.is_relative_to(top)), path)
+        return not is_folder and is_secret(inside.as_posix())
 
 
 class _Repository:
@@ -129,6 +143,8 @@ class _Repository:
 
     def __init__(self, root: Path) -> None:
         self._top = repository_top(root) or root
+        self._git = _common_git_folder(self._top)
+        self._exclude = self._git / "info" / "exclude"
         self._folders: dict[tuple[str, ...], _Folder] = {}
 
     def forget_rules(self) -> None:
@@ -170,8 +186,8 @@ class _Repository:
 
     def _rule_files(self, parts: tuple[str, ...]) -> list[Path]:
         """Return the paths at which a folder may have ignore files, each at the position of its rank."""
-        names = _RULE_FILES if parts else (*_RULE_FILES, ".git/info/exclude")
-        return [self._top.joinpath(*parts, name) for name in names]
+        folder = self._top.joinpath(*parts)
+        return [folder / name for name in _RULE_FILES] + [self._exclude] * (not parts)
 
     def _identities(self, parts: tuple[str, ...]) -> tuple[Identity | None, ...]:
         return tuple(identity_of(path) for path in self._rule_files(parts))
@@ -192,7 +208,8 @@ class _Repository:
         wants something ignored. git has no rules from a link, either.
         """
         try:
-            return IgnoreRules(read_inside(self._top, path, _MAX_RULE_FILE_BYTES), max_globs)
+            root = self._git if path == self._exclude else self._top
+            return IgnoreRules(read_inside(root, path, _MAX_RULE_FILE_BYTES), max_globs)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
@@ -212,6 +229,17 @@ def repository_top(path: Path) -> Path | None:
     return next((folder for folder in (path, *path.parents) if os.path.lexists(folder / ".git")), None)
 
 
-def _names_secret(paths: set[Path], *, is_folder: bool) -> bool:
-    names_secret = is_secret_folder if is_folder else is_secret
-    return any(names_secret(path.as_posix()) for path in paths)
+def _common_git_folder(top: Path) -> Path:
+    """Return the folder where git keeps what all work trees of a repository share, such as info/exclude.
+
+    In a linked work tree and in a submodule, `.git` is a file that names another folder. That of a linked work tree
+    names the common one. Source: git's documentation, gitrepository-layout.
+    """
+    try:
+        kind, _, named = read_inside(top, top / ".git", _MAX_NAME_BYTES).partition(b": ")
+        own = top / os.fsdecode(named.rstrip(b"\r\n"))
+        is_linked = identity_of(own / "commondir") is not None
+        common = read_inside(own, own / "commondir", _MAX_NAME_BYTES) if is_linked else b""
+    except (OSError, ValueError):  # a folder, as usual; or a name that no system allows
+        return top / ".git"
+    return own / os.fsdecode(common.rstrip(b"\r\n")) if kind == b"gitdir" else top / ".git"

@@ -59,7 +59,7 @@ class WorkspaceFeed:
         self._check_s = check_s
         self._checked_at_s = time.monotonic()
         self._checking: asyncio.Task[None] | None = None
-        self._policies: dict[Path, FilePolicy] = {}
+        self._policies: dict[Folder, FilePolicy] = {}
         self._near: set[Path] = set()  # folders whose files come first
         self._entered: set[FolderFile] = set()  # documents in folders that became near since the last scan
         self._scan_number = 0  # of the newest scan; older ones stop
@@ -126,7 +126,7 @@ class WorkspaceFeed:
         file = self._folders.document_file_of(document.uri)
         if file is not None and self._is_loose(file) and file.folder not in self._homes():
             self.folders_closed([file.folder.uri])
-            self._policies.pop(file.folder.path, None)
+            self._policies.pop(file.folder, None)
         else:
             self.changed(document)
         self._outbox.document_closed(document.uri)
@@ -217,5 +217,5 @@ class WorkspaceFeed:
         return {file.folder for file in self._opened()}
 
     def _policy(self, folder: Folder) -> FilePolicy:
-        policy = self._policies.get(folder.path)
-        return policy or self._policies.setdefault(folder.path, FilePolicy(folder.path))
+        policy = self._policies.get(folder)
+        return policy or self._policies.setdefault(folder, FilePolicy(folder.path, is_opened=not folder.is_loose))

@@ -18,11 +18,16 @@ from completion.request import WorkspaceFile, WorkspaceUpdate
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """One root folder of the workspace. Its `uri` is the engine's key for it."""
+    """One root folder of the workspace, or the folder of a loose file. Its `uri` is the engine's key for it."""
 
     uri: str
     path: Path
     name: str
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether it only stands in for the workspace of a loose file, and so has no name for prompts."""
+        return not self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class WorkspaceFolders:
         return FolderFile(folder, path) if folder else None
 
     def home_of(self, path: Path) -> Folder:
-        """Return the deepest root that contains a file; of a loose file its own folder, without a name for prompts."""
+        """Return the deepest root that contains a file; of a loose file its own folder."""
         return self.folder_of(path) or Folder(path.parent.as_uri(), path.parent, "")
 
     def document_file_of(self, uri: str) -> FolderFile | None:

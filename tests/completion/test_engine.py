@@ -18,6 +18,7 @@ from completion.errors import CancelledError
 from completion.model.loading import load_model
 from completion.postprocess import Context
 from completion.request import (
+    Alternatives,
     CacheMode,
     Closing,
     CompletionRequest,
@@ -138,6 +139,15 @@ def test_a_second_request_computes_nothing_again(engine):
 def test_the_maximum_of_tokens_and_of_bytes_ends_the_text(engine):
     assert last(engine, dataclasses.replace(RAW, max_tokens=3)).stop_reason is StopReason.MAX_TOKENS
     assert last(engine, dataclasses.replace(RAW, max_bytes=4)).stop_reason is StopReason.MAX_BYTES
+
+
+@pytest.mark.parametrize("alternatives", list(Alternatives))
+def test_a_maximum_of_one_token_gives_text_although_more_tokens_are_before_the_cursor(engine, alternatives):
+    prefix = PREFIX + "self._entries"
+    request = dataclasses.replace(RAW, prefix=prefix, max_tokens=1, suggestions=3, alternatives=alternatives)
+    event = last(engine, request)
+    assert event.statistics.generated_tokens > 1
+    assert all(texts_of(event))
 
 
 @pytest.mark.parametrize("mode", [Mode.LINE, Mode.BLOCK])

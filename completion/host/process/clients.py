@@ -17,6 +17,8 @@ _BETWEEN = "\0"
 """Separator between a key and its owner's name; neither headers nor users' names can contain it."""
 _CONVERSATION = "conversation:"
 """Start of the key of a conversation."""
+_COMMAND = "command:"
+"""Start of the key of a text that commands of the terminal complete."""
 
 
 def conversation_key(messages: Sequence[Message]) -> str:
@@ -28,9 +30,17 @@ def conversation_key(messages: Sequence[Message]) -> str:
     return _CONVERSATION + hashlib.blake2b(repr(messages[:end]).encode(), digest_size=16).hexdigest()
 
 
+def command_key(name: str) -> str:
+    """Return the document of a text that commands complete.
+
+    Two runs at once do not end each other, and a later one finds what is cached.
+    """
+    return _COMMAND + name
+
+
 def is_shared(key: str) -> bool:
     """Return whether independent requests may have a document's key, so that none makes another one needless."""
-    return document_of(key) == "" or key.startswith(_CONVERSATION)
+    return document_of(key) == "" or key.startswith((_CONVERSATION, _COMMAND))
 
 
 def document_of(key: str) -> str:

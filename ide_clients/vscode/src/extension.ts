@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { terminalArguments } from "./launch.js";
 import { SECTION } from "./manifest.js";
 import { NextEdits } from "./nextEdit.js";
+import { OpenEdit } from "./openEdit.js";
 import { Server } from "./server.js";
 import { type Scope, endSnooze, snooze, switchScope, toggleTrigger } from "./quiet.js";
 import { SelectionEdits } from "./selectionEdit.js";
@@ -23,6 +24,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     log,
     status,
     () => suggestions,
+    () => signals,
     (partial) => { edits.onPartial(partial); },
     () => { nextEdits.hide(); },
   );
@@ -32,7 +34,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     signals,
     (milliseconds) => { status.latency(milliseconds); },
   );
-  const edits = new SelectionEdits(() => server.current());
+  const edits = new SelectionEdits(() => server.current(), new OpenEdit(context.workspaceState));
   const nextEdits = new NextEdits(() => server.current());
   context.subscriptions.push(
     log,

@@ -156,10 +156,13 @@ function textBetween(document: TextSource, from: Position, to: Position): string
   return lines.join("\n");
 }
 
-/** Return how often a text has a closer that it does not open. Each quote counts: it can end a string from before the text. */
+/**
+ * Return how often a text has a closer that it does not open. Each quote counts that is not escaped: it can end a string from
+ * before the text.
+ */
 function unopened(text: string, closer: string): number {
   let [open, found] = [0, 0];
-  for (const character of text) {
+  for (const character of QUOTES.includes(closer) ? text.replaceAll(/\\./gs, "") : text) {
     if (character === OPENERS[closer]) {
       open++;
     } else if (character === closer && open > 0) {

@@ -6,17 +6,16 @@ import * as vscode from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 import { reasonOf } from "./errors.js";
 import { type ChangedLines, changedLines, linesBeside, linesOf } from "./lines.js";
+import type { OpenEdit, Place } from "./openEdit.js";
 
 const STATE = "draftline.edit"; // "generating", "shown" or ""
 const SHOWN_MS = 5000; // how long the status bar shows a sentence
 
 /** An edit on the screen: `removed` old lines from line `first` on, and the `added` lines. */
-interface Shown {
+interface Shown extends Place {
   editor: vscode.TextEditor; // a new one when its tab comes back to the front
   first: number;
-  readonly removed: number;
-  readonly added: readonly string[];
-  readonly inserted: number; // how many of the added lines are in the document, below the old ones: all or none
+  readonly added: readonly string[]; // `inserted` of these are in the document: all or none
 }
 
 /** A growing text, as the server sends it. */
@@ -51,7 +50,9 @@ export class SelectionEdits implements vscode.Disposable {
     }),
   );
 
-  constructor(private readonly client: () => LanguageClient | undefined) {}
+  constructor(private readonly client: () => LanguageClient | undefined, private readonly open: OpenEdit) {
+    void this.onEditor(vscode.window.activeTextEditor);
+  }
 
   /** Ask for an instruction and edit the selected lines. */
   async start(): Promise<void> {
@@ -159,12 +160,14 @@ export class SelectionEdits implements vscode.Disposable {
     const isThere = inserted === 0 || (await this.change(editor, (builder) => { insertIn(builder, shown); }, true, false));
     if (isThere) {
       this.shown = shown;
+      this.open.store(document, shown);
       await this.onEditor(editor);
     }
   }
 
   /** Draw the edit in an editor of its document that came to the front. In another one, leave the keys alone. */
   private async onEditor(editor: vscode.TextEditor | undefined): Promise<void> {
+    this.shown ??= editor && this.open.shownIn(editor);
     if (this.shown && editor?.document === this.shown.editor.document) {
       this.shown.editor = editor;
       await setState("shown"); // before the colours: who sees them can press the keys
@@ -208,6 +211,7 @@ export class SelectionEdits implements vscode.Disposable {
       }
       if (range.end.line < shown.first) {
         shown.first += text.split("\n").length - 1 - (range.end.line - range.start.line);
+        this.open.store(document, shown);
       } else if (range.start.line < shown.first + shown.removed + shown.inserted) {
         this.forget();
       }
@@ -227,6 +231,7 @@ export class SelectionEdits implements vscode.Disposable {
     const shown = this.shown;
     this.shown = undefined;
     if (shown) {
+      this.open.store(shown.editor.document, undefined);
       for (const decoration of [this.old, this.added, this.beside]) {
         shown.editor.setDecorations(decoration, []);
       }

@@ -11,6 +11,7 @@ import { PythonFinder } from "./python.js";
 import type { PartialEdit } from "./selectionEdit.js";
 import { serverSettings, setting } from "./settings.js";
 import type { ServerStatus, StatusItem } from "./status.js";
+import type { Signals } from "./signals.js";
 import type { Suggestions } from "./suggestions.js";
 
 /** Longest wait for a server that is starting before another one is started, in milliseconds. */
@@ -28,6 +29,7 @@ export class Server implements vscode.Disposable {
     private readonly log: vscode.LogOutputChannel,
     private readonly status: StatusItem,
     private readonly suggestions: () => Suggestions,
+    private readonly signals: () => Signals,
     private readonly onPartialEdit: (partial: PartialEdit) => void,
     private readonly hideNextEdit: () => void,
   ) {
@@ -94,6 +96,7 @@ export class Server implements vscode.Disposable {
   private async bringUp(client: LanguageClient): Promise<void> {
     try {
       await client.start();
+      this.signals().editorShown();
     } catch (error) {
       const reason = reasonOf(error);
       this.log.error(reason);

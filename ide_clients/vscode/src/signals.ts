@@ -8,6 +8,7 @@ import { setting } from "./settings.js";
 const PAUSE_MS = 150; // pause of the cursor after which the server learns its position
 
 export class Signals implements vscode.Disposable {
+  private readonly subscription = vscode.window.onDidChangeActiveTextEditor(() => { this.editorShown(); });
   private readTimer: NodeJS.Timeout | undefined;
   private pauseTimer: NodeJS.Timeout | undefined;
   private visible: string | undefined; // the item on the screen, whose read delay has started
@@ -53,6 +54,13 @@ export class Signals implements vscode.Disposable {
     }
   }
 
+  /** Report the cursor of the editor in front, which VS Code does not report as moved. The status is about that document. */
+  editorShown(): void {
+    if (vscode.window.activeTextEditor) {
+      this.cursorMoved(vscode.window.activeTextEditor);
+    }
+  }
+
   /** Report the cursor's position once it pauses there. */
   cursorMoved(editor: vscode.TextEditor): void {
     clearTimeout(this.pauseTimer);
@@ -76,6 +84,7 @@ export class Signals implements vscode.Disposable {
   }
 
   dispose(): void {
+    this.subscription.dispose();
     clearTimeout(this.readTimer);
     clearTimeout(this.pauseTimer);
   }

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from completion.alternatives import further_suggestions
 from completion.alternatives.superposed import superposed_drafts
 from completion.cancellation import CancelToken
 from completion.closing.endings import endings
 from completion.decoding.local_task import LocalTask
 from completion.engine import Engine
 from completion.model.loading import load_model
-from completion.request import Alternatives, GrammarMode
+from completion.request import Alternatives, GrammarMode, Mode, Suggestion
+from completion.stopping.early_stop import EarlyStop
 from tests.completion.tasks import DOCUMENT, task_at
 
 CURSORS = range(6, len(DOCUMENT), 17)
@@ -119,3 +121,18 @@ def test_every_suggestion_obeys_the_grammar_and_the_text_before_the_cursor(loade
             assert is_whole or grammar.sound_when_closed(data, closers, 0), (cursor, suggestion.text)
             shown += 1
     assert shown > 0
+
+
+def test_a_manual_request_gets_no_hopeless_draft_that_is_less_likely_than_the_first_suggestion(loaded):
+    options = {"invoked": True, "filters": True, "mode": Mode.LINE, "max_tokens": 48}
+    for cursor in CURSORS:
+        task = task_at(loaded, cursor, alternatives=Alternatives.SUPERPOSED, **options)
+        first = task.first_attempt()
+        for _ in task.stream(first, CancelToken()):
+            continue
+        for found in further_suggestions.alternatives(task, first, [Suggestion("nothing like it")], CancelToken()):
+            values = found.token_log_probabilities
+            for tokens in range(1, len(values) + 1):
+                total = sum(values[:tokens])
+                is_hopeless = EarlyStop.shipped().is_hopeless(tokens, total)
+                assert not is_hopeless or total >= sum(first.log_probabilities[:tokens]) - 1e-3, (cursor, found.text)

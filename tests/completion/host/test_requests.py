@@ -14,6 +14,7 @@ from completion.errors import EngineUnavailableError, ModelNotFoundError
 from completion.host.server import HostSettings
 from completion.host.wire import decode_event, encode
 from completion.request import CompletionEvent, CompletionRequest, StopReason
+from lsp_server.cli.source_position import read_position, request_at
 from tests.completion.host.conftest import running_host, until_ready
 from tests.completion.host.paced_engine import PacedEngine
 
@@ -166,6 +167,18 @@ async def test_alternatives_are_cut_short_when_another_documents_request_waits(s
     assert last.suggestions[0].text == " 0"
     assert len(last.suggestions) < 16
     assert decode_event((await newer)[-1][1]).done
+
+
+async def test_two_commands_that_complete_one_file_do_not_end_each_other(start_host, tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("x = 1\n")
+    document = request_at(read_position(f"{path}:1:1")).document
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine)
+    both = [body(document=document, max_tokens=3)] * 2
+    answers = await running_and_waiting(engine, client, 1, *both)
+    engine.permits.release(10)
+    assert [decode_event((await each)[-1][1]).suggestions[0].text for each in answers] == [" 0 1 2"] * 2
 
 
 async def test_a_newer_request_of_the_same_document_supersedes_the_older_one(start_host):

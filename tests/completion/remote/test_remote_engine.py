@@ -30,8 +30,16 @@ CURSORS = [
 
 
 def request_at(cursor, **changes):
+    """Return a request for which a server generates 12 tokens: those of the text before the cursor may be as many."""
+    max_tokens = 12 - len(heal(STACK[:cursor]).forced)
     request = CompletionRequest(
-        STACK[:cursor], STACK[cursor:], "python", mode=Mode.BLOCK, max_tokens=12, cache=CacheMode.EXACT, drafting=False
+        STACK[:cursor],
+        STACK[cursor:],
+        "python",
+        mode=Mode.BLOCK,
+        max_tokens=max_tokens,
+        cache=CacheMode.EXACT,
+        drafting=False,
     )
     return replace(request, **changes)
 

@@ -98,20 +98,19 @@ class VllmEmulation:
                 }
                 choice = {"index": 0, "text": "", "logprobs": logprobs, "finish_reason": finish, "token_ids": [token]}
                 _event(handler, {"id": "cmpl-0", "object": "text_completion", "choices": [choice]})
+            handler.wfile.write(b"data: [DONE]\n\n")
         except (BrokenPipeError, ConnectionResetError):
             self.gone.set()
-            return
-        handler.wfile.write(b"data: [DONE]\n\n")
 
     def _generate(self, body):
         """Yield each token with the log-probabilities of all, before constraints, and why the text ends with it."""
         pattern = regex.compile(body.get("structured_outputs", {}).get("regex", r"(.|\n)*"))
-        written = b""
+        written, tokens = b"", [*body["prompt"]]
         for number in range(1, body["max_tokens"] + 1):
-            scores = self._scores(body["prompt"])
+            scores = self._scores(tokens)
             token = next(one for one in np.argsort(-scores).tolist() if self._allows(pattern, written, one, body))
             written += self._tokenizer.token_bytes(token)
-            body["prompt"].append(token)
+            tokens.append(token)
             stops = token in body["stop_token_ids"]
             yield token, scores, "stop" if stops else "length" if number == body["max_tokens"] else None
             if stops:

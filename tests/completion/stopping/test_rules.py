@@ -10,8 +10,8 @@ from completion.stopping.rules import MAX_BLANK_TOKENS, StopRules
 ITEMS = "jobs:\n  test:\n    steps:\n      - run: make\n        "
 
 
-def end_of(pieces, *, forced="", filters=True):
-    request = CompletionRequest(ITEMS, "\n", "yaml", filters=filters)
+def end_of(pieces, *, forced="", **changes):
+    request = CompletionRequest(ITEMS, "\n", "yaml", **changes)
     output = OutputText(len(forced))
     for piece in pieces:
         output.extend(piece.encode(), "model")
@@ -39,3 +39,11 @@ def test_tokens_of_the_text_before_the_cursor_are_no_blanks_of_the_attempt():
 
 def test_an_attempt_without_filters_may_write_blanks():
     assert end_of([" "] * 40, filters=False) is None
+
+
+@pytest.mark.parametrize(
+    ("pieces", "is_end"),
+    [(["re"], False), (["r", "e"], False), (["r", "e", "turn"], True), (["r", "eturn"], True), (["r", "e", ""], True)],
+)
+def test_tokens_that_repeat_what_is_before_the_cursor_do_not_count_for_the_maximum(pieces, is_end):
+    assert (end_of(pieces, forced="re", max_tokens=1) is not None) == is_end

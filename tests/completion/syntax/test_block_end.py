@@ -42,6 +42,8 @@ LINES = [
     "endif()",
     "f(function()",
     "end)",
+    "f() as $$",
+    "$$;",
 ]
 LANGUAGES = ["python", "javascript", "ruby", "shellscript", "c", "sql", "html", "yaml", "latex", "cmake", "lua"]
 texts = st.lists(st.sampled_from(LINES), max_size=8).map("\n".join)
@@ -99,6 +101,16 @@ def test_a_closer_that_the_document_lacks_belongs_to_the_block():
         ("html", "<div>\n</div>\n<ul>\n  ", "\n</ul>\n", "<li>a</li>\n</ul>\n<p>", "<li>a</li>"),
         ("latex", "\\begin{b}\n\\end{b}\n\\begin{a}\n  ", "\n\\end{a}\n", "c\n\\end{a}\nd", "c"),
         ("lua", "f(function()\n  ", "\n", "a()\nend)\nb()", "a()\nend)"),
+        (
+            "sql",
+            "create ",
+            "\n",
+            "f() as $$\nbegin\n  a;\n\n  b;\nend;\n$$ c;\nd;",
+            "f() as $$\nbegin\n  a;\n\n  b;\nend;\n$$ c;",
+        ),
+        ("sql", "f() as $a$\n", "\n", "begin\n  a;\nend;\n$a$ c;\nd;", "begin\n  a;\nend;\n$a$ c;"),
+        ("sql", "f() as $$\n", "\nend;\n$$ b;\n", "declare\n  a;\nbegin\n", "declare\n  a;"),
+        ("sql", "a ", "\n", "from b where c = $1;\nd = $2;\n", "from b where c = $1;"),
         ("elixir", "  def a do", "\nend\n", "\n    :b\n  end\n\n  def", "\n    :b\n  end"),
         ("elixir", "  def a(%B{", "})\nend\n", "c: c}) do\n    c\n  end\n\n  def", "c: c}) do\n    c\n  end"),
         ("elixir", "  def a(%B{", "})\n  end\nend\n", "c: c}) do\n    c\n  end\n", "c: c}) do\n    c"),

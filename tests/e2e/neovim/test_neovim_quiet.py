@@ -106,3 +106,14 @@ def test_what_is_switched_off_survives_a_restart_of_the_editor(edit, scope):
     wait_for_quiet(second, "^$")
     second.type("t")
     second.wait_for_ghost(lambda ghost: ghost == "urn a * b")
+
+
+def test_the_status_is_about_the_buffer_that_was_entered_before_any_key(edit, tmp_path):
+    neovim = edit(MULTIPLY, name="first.lua", options='settings = { languages_off = { "lua" } }')
+    neovim.type("gg0")  # where the cursor is in the other buffer, too
+    wait_for_quiet(neovim, "off for this language")
+    (tmp_path / "second.py").write_text(ADD)
+    neovim.command(f"edit {tmp_path}/second.py")
+    wait_for_quiet(neovim, "^$")
+    neovim.command("buffer first.lua")
+    wait_for_quiet(neovim, "off for this language")

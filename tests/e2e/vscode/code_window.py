@@ -118,6 +118,11 @@ class CodeServer:
                 self.address = found.group(1)
                 self._listening.set()
 
+    def backups(self) -> list[str]:
+        """Return what it keeps of documents that are changed and not saved."""
+        files = (self._home / "data" / "User" / "Backups").rglob("*")
+        return [file.read_text(encoding="utf-8") for file in files if file.is_file()]
+
     def language_servers(self) -> set[int]:
         """Return the processes of draftline's server in all windows."""
         assert self._process is not None
@@ -163,14 +168,18 @@ class CodeWindow:
             self.page.keyboard.press(key)
 
     def open(self, file: Path) -> None:
-        """Open a file by its path."""
+        """Open a file by its path, and click into its text."""
+        self.show(file)
+        self.page.click(".part.editor .view-lines")
+        self.ghosts_seen()
+
+    def show(self, file: Path) -> None:
+        """Open a file by its path, and leave its cursor where it is."""
         self.page.keyboard.press("Control+p")
         self.page.fill(".quick-input-widget:visible input", str(file))
         self.page.wait_for_selector(f".quick-input-list .monaco-list-row:has-text('{file.name}')")
         self.page.keyboard.press("Enter")
         self.page.wait_for_selector(f".tab.active[data-resource-name='{file.name}']")
-        self.page.click(".part.editor .view-lines")
-        self.ghosts_seen()
 
     def find_command(self, title: str) -> None:
         """Find a command by its title in the command palette."""

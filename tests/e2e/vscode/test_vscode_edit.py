@@ -116,3 +116,22 @@ def test_auto_save_keeps_an_edit_and_saves_no_line_that_is_not_accepted(open_win
     window.wait_for(f"{COLOURED}(4, 0)", "no colours")
     window.press("Control+z")
     wait_for_lines(window, ["#" + CODE[0], *CODE[1:]] if key == "Tab" else CODE)
+
+
+def test_an_edit_that_is_on_the_screen_when_the_window_is_reloaded_is_there_again(code_server, open_window, tmp_path):
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / ".vscode" / "settings.json").write_text('{"files.autoSave": "off"}')
+    file = tmp_path / "reloaded.py"
+    file.write_text("\n".join(CODE))
+    window = open_window(file)
+    window.wait_for_ready()
+    ask_for_edit(window)
+    wait_for_diff(window)
+    deadline = time.monotonic() + 30
+    while not any(file.name in backup and NEW[-1] in backup for backup in code_server.backups()):
+        assert time.monotonic() < deadline, "the editor keeps no backup of the document"
+    window.page.reload()
+    wait_for_diff(window)
+    window.page.click(".part.editor .view-lines")
+    window.press("Escape")
+    wait_for_lines(window, CODE)

@@ -164,3 +164,18 @@ def test_a_setting_that_is_removed_no_longer_counts(edit, tmp_path):
     window.page.wait_for_selector(f'{STATUS_ITEM}:not([aria-label*="on request only"])')
     window.type("re")
     window.wait_for_ghost(r"turn a \* b")
+
+
+def test_the_status_is_about_the_editor_in_front_before_any_key(quiet_server, browser, tmp_path):
+    settings, notes = tmp_path / ".vscode" / "settings.json", tmp_path / "notes.md"
+    settings.parent.mkdir()
+    settings.write_text('{"draftline.languagesOff": ["markdown"]}')
+    notes.write_text("# Notes\n")
+    (tmp_path / "example.py").write_text(MULTIPLY)
+    window = CodeWindow(browser, quiet_server, notes)
+    try:
+        wait_for_status(window, "off for this language")
+        window.show(tmp_path / "example.py")
+        window.page.wait_for_selector(f'{STATUS_ITEM}:not([aria-label*="off for this language"])')
+    finally:
+        window.close()

@@ -222,6 +222,16 @@ async def test_source_files_in_a_folder_named_secrets_are_sent_and_data_files_ar
     assert recorder.sent == {"secrets/store.py": "code"}
 
 
+async def test_the_files_of_a_workspace_whose_folder_is_named_like_secrets_are_sent(tmp_path):
+    root = tmp_path / "secret-santa"
+    write(root, {"package.json": "{}", "draw.ts": "code", "secrets/prod.yml": "password: x"})
+    feed, _, recorder = make_feed(root)
+    await feed.scan()
+    await feed.idle()
+    assert recorder.sent == {"package.json": "{}", "draw.ts": "code"}
+    assert feed.refusal_of((root / "package.json").as_uri()) is None
+
+
 async def test_open_documents_are_sent_first_then_files_in_their_folders(tmp_path):
     write(tmp_path, {"far/z.py": "z", "near/b.py": "b", "near/a.py": "old", "top.py": "t"})
     feed, documents, recorder = make_feed(tmp_path)

@@ -112,9 +112,13 @@ local function count(text, character)
   return select(2, text:gsub(vim.pesc(character), ""))
 end
 
--- Return where a text has a closer that it does not open itself. Each quote counts: it can end a string from before the text.
+-- Return where a text has a closer that it does not open itself. Each quote counts that is not escaped: it can end a string
+-- from before the text.
 local function unopened(text, wanted)
   local found, opener, open = {}, OPENERS[wanted], 0
+  if wanted:match("[\"'`]") then
+    text = text:gsub("\\.", "  ")
+  end
   for at = 1, #text do
     local character = text:sub(at, at)
     if character == opener then

@@ -17,6 +17,7 @@ local function on_attach(client, bufnr)
   if not config.wants(vim.bo[bufnr].filetype) then
     return
   end
+  require("draftline.signals").watch(bufnr)
   if M.uses_builtin() then
     require("draftline.builtin").attach(client, bufnr)
   else

@@ -84,4 +84,13 @@ function M.cursor_moved()
   end, config.options.rest_delay_ms)
 end
 
+--- Report the cursor's position whenever a buffer is entered: there is no CursorMoved if the cursor is where it was in
+--- the buffer before. The server's status is about the buffer that it knows the cursor to be in.
+---@param bufnr integer
+function M.watch(bufnr)
+  local group = vim.api.nvim_create_augroup(("draftline.signals.%d"):format(bufnr), {})
+  vim.api.nvim_create_autocmd("BufEnter", { group = group, buffer = bufnr, callback = M.cursor_moved })
+  M.cursor_moved()
+end
+
 return M
