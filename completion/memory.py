@@ -91,18 +91,17 @@ def trim_heap() -> None:
         trim(0)
 
 
-def drop_libraries(name: str = "") -> None:
+def drop_library(name: str) -> None:
     """Return the pages of loaded libraries that are as they are in the file. What is used again is read from it again.
 
     Pages that the loader has written, with addresses, stay. Without effect outside of Linux.
 
     Args:
-        name: A part of the libraries' paths: a file or a folder; "" for all libraries.
+        name: A part of the libraries' paths: a file or a folder.
     """
     if sys.platform == "linux":
         for (start, size), access, file in mapped_spans():
-            path = PurePath(file)
-            if access in {"r-xp", "r--p"} and (name in path.parts if name else ".so" in path.suffixes):
+            if access in {"r-xp", "r--p"} and name in PurePath(file).parts:
                 for address, length in _unwritten(start, size):
                     ctypes.CDLL(None).madvise(ctypes.c_void_p(address), ctypes.c_size_t(length), mmap.MADV_DONTNEED)
 

@@ -9,7 +9,7 @@ from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.compiled_lexer import CompiledLexer
 from completion.grammar.lr.tables import Tables
 from completion.grammar.prefix_memory import PrefixMemory
-from completion.memory import drop_libraries
+from completion.memory import drop_library
 from completion.syntax.languages import LANGUAGES, LanguageRow, language_address
 
 
@@ -52,7 +52,7 @@ class Grammars:
         """Unload the grammars of all languages but the used ones; a running request keeps its own."""
         for language in self._loaded.keys() - set(used):
             del self._loaded[language]
-            drop_libraries(LANGUAGES[language].package)
+            drop_library(LANGUAGES[language].package)
 
     @property
     def size_bytes(self) -> int:

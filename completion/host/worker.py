@@ -20,7 +20,7 @@ from completion.host.errors import EngineFailedError
 from completion.host.job import Job, Urgency, superseded_answer
 from completion.host.job_queue import JobQueue
 from completion.host.metrics import HostMetrics
-from completion.memory import drop_libraries, trim_gpu, trim_heap
+from completion.memory import drop_library, trim_gpu, trim_heap
 from completion.progress import Progress, silent
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
@@ -33,8 +33,6 @@ _NEVER = 1 << 30
 
 
 def _settle(loaded: LoadedEngine) -> None:
-    """Give back what only the start ran of libraries, 10 MB, or 60 MB with LLVM. Then let the model settle."""
-    drop_libraries()
     try:
         loaded.settle()
     except DraftlineError as error:
@@ -120,6 +118,7 @@ class EngineWorker:
         self._loaded = True
         self._on_loaded(loaded)
         trim_heap()  # parsing the vocabulary leaves 60 MB
+        drop_library("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
         threading.Thread(target=_settle, args=(loaded,), name="settle", daemon=True).start()
         while self._queue.wait(_IDLE_S, partial(self._give_back, loaded)):
             while (job := self._queue.next(loaded.requests.joint_requests)) is not None:
