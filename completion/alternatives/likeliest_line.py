@@ -70,7 +70,7 @@ def _followed(task: LocalTask, trunk: Attempt, best: _Best) -> list[tuple[Branch
     return [(branch, attempt) for _, branch, attempt in found[:MAX_BRANCHES]]
 
 
-def keeps_shown(text: str, shown: str) -> bool:
+def _keeps_shown(text: str, shown: str) -> bool:
     """Return whether a text begins with the words that were shown; one that goes on with the last of them does not."""
     return text.startswith(shown) and whole_words(text, len(shown)) == len(shown)
 
@@ -119,7 +119,7 @@ class _Best:
             return
         total = self._total(attempt)
         found = self._task.finish(attempt) if total > self.total else None
-        if isinstance(found, Suggestion) and keeps_shown(found.text, attempt.shown):
+        if isinstance(found, Suggestion) and _keeps_shown(found.text, attempt.shown):
             self.attempt, self.total = attempt, total
 
     def _total(self, attempt: Attempt) -> float:

@@ -80,14 +80,9 @@ class Task(ABC):
         attempt.stop = attempt.extend(Step((branch.token,), (MODEL,), (branch.log_probability,), 0, 0.0))
         return attempt
 
-    def attempt_from(
-        self, tokens: tuple[int, ...], log_probabilities: tuple[float, ...], rules: StopRules | None = None
-    ) -> Attempt:
-        """Make a finished attempt from tokens that were generated elsewhere, up to where a stop rule ends it.
-
-        The rules are those of a first attempt if none are given.
-        """
-        attempt = self._attempt(rules or StopRules(self.request, self.context))
+    def attempt_from(self, tokens: tuple[int, ...], log_probabilities: tuple[float, ...], rules: StopRules) -> Attempt:
+        """Make a finished attempt from tokens that were generated elsewhere, up to where a stop rule ends it."""
+        attempt = self._attempt(rules)
         step = Step(tokens, (MODEL,) * len(tokens), log_probabilities, 0, 0.0)
         attempt.stop = attempt.extend(step) or Stop(len(attempt.output.whole()), StopReason.MAX_TOKENS)
         return attempt

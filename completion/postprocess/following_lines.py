@@ -28,11 +28,11 @@ class _Target(NamedTuple):
 
     Attributes:
         lines: The lines, folded.
-        is_usual: Whether the first one may begin another item, and stands elsewhere, but not right above the cursor.
+        first: The first one as it stands in the document.
     """
 
     lines: tuple[str, ...]
-    is_usual: bool
+    first: str
 
 
 class _Line(NamedTuple):
@@ -115,10 +115,7 @@ def _targets(context: Context) -> list[_Target]:
 def _target(lines: Sequence[str], context: Context) -> _Target:
     """Return the first of the lines and those up to the first one that begins no other item."""
     compared = takewhile(lambda pair: _may_begin_another(*pair, context.language), pairwise(lines))
-    folded = fold(lines[0]), *(_folded(line) for _, line in compared)
-    whole, above = f"\n{lines[0]}\n", context.prefix[: len(context.prefix) - len(context.line_before)]
-    is_elsewhere = (whole in above or context.suffix.count(whole) > 1) and not above.endswith(whole)
-    return _Target(folded, len(folded) > 1 and is_elsewhere)
+    return _Target((fold(lines[0]), *(_folded(line) for _, line in compared)), lines[0])
 
 
 def _may_begin_another(line: str, below: str, language: str) -> bool:
@@ -143,14 +140,23 @@ def _repetition(text: str, context: Context, *, whole: bool) -> int | None:
     lines = _lines(text, context) if targets else []
     for index, line in enumerate(lines):
         near = lines[index : index + MAX_COMPARED]
-        is_begun = not line.offset and bool(context.line_before.strip())
-        is_open = is_begun and bool(context.scan(text).open)
-        repeats = any(
-            _repeats(near, target.lines, whole=whole or is_open or (is_begun and target.is_usual)) for target in targets
-        )
-        if repeats and _may_cut(text, line.offset, context):
+        found = [target for target in targets if _repeats(near, target.lines, whole=whole)]
+        if not line.offset and context.line_before.strip():
+            found = [each for each in found if len(near) >= len(each.lines) or not _begins_item(text, each, context)]
+        if found and _may_cut(text, line.offset, context):
             return line.offset
     return None
+
+
+def _begins_item(text: str, target: _Target, context: Context) -> bool:
+    """Return whether a text makes of the line that the user has begun the first line of a further item.
+
+    Its brackets stay open, or the line stands elsewhere, too, but not right above.
+    """
+    if context.scan(text).open:
+        return True
+    whole, above = f"\n{target.first}\n", context.prefix[: len(context.prefix) - len(context.line_before)]
+    return (whole in above or context.suffix.count(whole) > 1) and not above.endswith(whole)
 
 
 def _repeats(lines: Sequence[_Line], target: Sequence[str], *, whole: bool) -> bool:

@@ -15,7 +15,6 @@ from completion.alternatives.likeliest_line import (
     WEIGHT,
     are_back,
     are_followed,
-    keeps_shown,
     likeliest_line,
 )
 from completion.cancellation import CancelToken
@@ -222,20 +221,6 @@ def test_what_was_shown_stays_and_the_greedy_line_becomes_an_alternative(loaded)
         if plain and texts and plain != texts[-1]:
             swapped += plain in [suggestion.text for suggestion in events[-1].suggestions]
     assert swapped
-
-
-@pytest.mark.parametrize(
-    ("text", "shown", "keeps"),
-    [
-        ("short();", "short", True),
-        ("shortid();", "short", False),
-        ("z.string(value)", "z.string(", True),
-        ("x = y", "", True),
-        ("other", "short", False),
-    ],
-)
-def test_a_line_that_goes_on_with_the_last_word_on_the_screen_does_not_keep_it(text, shown, keeps):
-    assert keeps_shown(text, shown) is keeps
 
 
 LONGER_NAMES = """fn build(schema: &Dict, config: Option<&Dict>) -> Result<Self> {

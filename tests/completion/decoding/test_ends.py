@@ -13,7 +13,7 @@ from completion.decoding.decoder import TopTokens
 from completion.engine import Engine
 from completion.model.loading import load_model
 from completion.request import CompletionRequest, Mode, StopReason
-from completion.stopping.rules import Stop
+from completion.stopping.rules import Stop, StopRules
 from tests.completion.tasks import DOCUMENT, task_at
 
 
@@ -28,7 +28,8 @@ def line_attempt(loaded, *tokens, prefix="x = ", suffix="", healing=False, mode=
     """Return an attempt at a line or block with these tokens: pairs of bytes and probability."""
     task = task_at(loaded, 0, prefix=prefix, suffix=suffix, mode=mode, healing=healing, filters=filters)
     numbers = tuple(token_of(loaded, data) for data, _ in tokens)
-    return task.attempt_from(numbers, tuple(math.log(p) for _, p in tokens))
+    rules = StopRules(task.request, task.context)
+    return task.attempt_from(numbers, tuple(math.log(p) for _, p in tokens), rules)
 
 
 def set_top(attempt, loaded, *positions):
