@@ -23,7 +23,7 @@ from completion.model.int8.kernel_arguments import (
 from completion.model.int8.kernels.sizes import CHANNELS, MAX_TILE_QUERIES, SCRATCH_FLOATS
 from completion.model.int8.kernels.views import Buffers, Outputs, RowsView
 from completion.model.int8.packed_weights import PackedWeights
-from completion.model.int8.rows import joined_rows, prompt_rows, sequences_of, tree_rows
+from completion.model.int8.rows import joined_rows, prompt_rows, sequences_of, tree_rows, wanted_first
 from completion.model.logits import PanelLogits
 from completion.model.rotary import RotaryTables
 from completion.model.worker_threads import WorkerThreads
@@ -143,7 +143,8 @@ class QuantizedTransformer:
 
         The buffers have what the layer's matrices multiplied, until the next layer is computed.
         """
-        rows = prompt_rows(np.arange(len(tokens), dtype=np.int32), np.zeros(0, np.int32))
+        every = np.arange(len(tokens), dtype=np.int32)
+        rows = prompt_rows(every, every)
         cache = self.new_cache(len(tokens))
         cache.reserve(len(tokens))
         outputs = Outputs(np.empty((0, 0), np.float32), np.empty((0, 0), np.float32))
@@ -206,6 +207,9 @@ class QuantizedTransformer:
             CancelledError: Before the next layer after `cancel`.
         """
         vocabulary = self._sizes.vocabulary
+        if len(rows.wanted) < len(inputs):
+            rows, order = wanted_first(rows)
+            inputs = inputs[order]
         outputs = Outputs(
             np.empty((len(rows.wanted), vocabulary), np.float32),
             np.empty((len(rows.wanted), vocabulary // CHANNELS), np.float32),

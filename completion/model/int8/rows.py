@@ -64,6 +64,22 @@ def joined_rows(parts: Sequence[RowsView]) -> RowsView:
     )
 
 
+def wanted_first(rows: RowsView) -> tuple[RowsView, IntArray]:
+    """Return the rows with those whose logits are wanted first, and the old index of each.  # [rows]."""
+    count = len(rows.slots)
+    order = np.concatenate([rows.wanted, np.setdiff1d(np.arange(count), rows.wanted)]).astype(np.int32)
+    singles = [rows.singles[rows.singles_start[row] : rows.singles_start[row + 1]] for row in order]
+    return RowsView(
+        sequences=rows.sequences[order],
+        slots=rows.slots[order],
+        positions=rows.positions[order],
+        contiguous=rows.contiguous[order],
+        singles_start=np.cumsum([0, *map(len, singles)], dtype=np.int32),
+        singles=np.concatenate(singles),
+        wanted=np.arange(len(rows.wanted), dtype=np.int32),
+    ), order
+
+
 def sequences_of(caches: Sequence[Int8Cache]) -> Sequences:
     """Return where the keys and values of these caches of one model are, as long as nothing changes them."""
     views = [cache.view for cache in caches]

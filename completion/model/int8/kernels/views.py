@@ -78,7 +78,7 @@ class RowsView(NamedTuple):
     """Slots and positions of rows, and the slots that they see, each in its own sequence.
 
     Attributes:
-        sequences: Index of a row's sequence. Rows of a sequence are neighbours, and sequences ascend.  # [rows]
+        sequences: Index of a row's sequence. Rows of a sequence are mostly neighbours.  # [rows]
         slots: Slot that receives a row's key and value.  # [rows]
         positions: Rotary position of a row.  # [rows]
         contiguous: Number of first slots that a row sees.  # [rows]
