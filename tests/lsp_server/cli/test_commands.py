@@ -111,6 +111,15 @@ def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
     assert "ready in" in printed
 
 
+def test_doctor_shows_its_progress_on_stderr_so_also_while_its_table_goes_to_a_file(engine, capsys, monkeypatch):
+    for variable, value in (("FORCE_COLOR", "1"), ("TERM", "xterm")):  # to rich, both files are terminals
+        monkeypatch.setenv(variable, value)
+    main(["doctor", *engine])
+    printed = capsys.readouterr()
+    assert "Ready." in printed.err
+    assert "Ready." not in printed.out
+
+
 def test_doctor_says_where_the_engines_memory_is(engine, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     main(["doctor", *engine])
