@@ -114,8 +114,8 @@ def _print_table(console: Console, checks: list[Check]) -> None:
     from rich.table import Table
 
     table = Table(title="draftline doctor", title_justify="left")
-    table.add_column("check")
-    table.add_column("")
+    table.add_column("check", no_wrap=True)
+    table.add_column("", no_wrap=True)
     table.add_column("found", overflow="fold")
     table.add_column("what to do", overflow="fold")
     for check in checks:
