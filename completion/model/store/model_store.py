@@ -165,8 +165,8 @@ def fetch(spec: str, progress: Progress) -> None:
 
 
 def packaged_model(spec: str) -> PackagedModel | None:
-    """Return the packaged model of that name, None if there is none; "" and "default" are the default model."""
-    if spec in {"", "default"}:
+    """Return the packaged model of that name, None if there is none; "default" is the default model."""
+    if spec == "default":
         return DEFAULT_PACKAGE
     return next((model for model in PACKAGED_MODELS if model.name == spec), None)
 
