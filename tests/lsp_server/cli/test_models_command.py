@@ -65,6 +65,13 @@ def test_an_empty_name_is_not_the_default_model(cache, capsys):
     assert folder.is_dir()
 
 
+@pytest.mark.parametrize("command", ["get", "verify", "remove"])
+def test_a_path_whose_links_lead_in_a_circle_is_an_error(command, cache, tmp_path, capsys):
+    (tmp_path / "circle").symlink_to("circle")
+    assert main(["models", command, str(tmp_path / "circle")]) == 1
+    assert f"{tmp_path / 'circle'}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("spec", [".", "..", "/", "models/..", "{}/elsewhere/{}", "{}/cache/models/{}.partial"])
 def test_only_a_converted_model_is_removed(mine, cache, tmp_path, capsys, spec):
     main(["models", "get", str(mine)])
