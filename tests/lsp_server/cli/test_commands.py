@@ -197,6 +197,19 @@ def test_serve_exits_with_a_message_when_the_model_does_not_exist(engine):
     assert done.stderr.endswith("draftline: The model could not be loaded. The log says why.\n")
 
 
+def test_serve_says_what_it_does_until_the_model_is_ready(engine):
+    main(["serve", "--stop", *engine])
+    command = [sys.executable, "-m", "lsp_server.cli.main", "serve", *engine]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as serving:
+        printed = []
+        while printed[-1:] not in (["The model is ready.\n"], [""]):
+            printed.append(serving.stdout.readline())
+        main(["serve", "--stop", *engine])
+    assert printed[-1] == "The model is ready.\n"
+    assert any(line.startswith("Listening on") for line in printed)
+    assert len(printed) > 2
+
+
 @pytest.mark.parametrize("option", ["--explain", "--json"])
 def test_a_completion_is_printed_in_a_pipe_whatever_the_locales_encoding_is(engine, source, option):
     command = [sys.executable, "-m", "lsp_server.cli.main", "complete", f"{source}:2:12", option, "--max-tokens", "9"]
