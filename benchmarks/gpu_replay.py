@@ -136,7 +136,9 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", nargs="?", default="default", help="name, folder or .gguf file (default: %(default)s)")
-    parser.add_argument("--backend", choices=BACKENDS, default="auto")
+    parser.add_argument(
+        "--backend", choices=BACKENDS, default="auto", help="implementation that runs the model (default: %(default)s)"
+    )
     parser.add_argument(
         "--shape", choices=("0.5B", "1.5B", "7B"), help="count the time of random weights in this shape"
     )

@@ -141,7 +141,7 @@ def main() -> None:
         "--rows", nargs="+", choices=ROWS, default=[AHEAD, WITHOUT], metavar="ROW", help=", ".join(ROWS)
     )
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="seed of what is random (default: %(default)s)")
     options = parser.parse_args()
     if AHEAD not in options.rows:
         parser.error(f"--rows must have {AHEAD}, which the others are compared with")

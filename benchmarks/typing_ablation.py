@@ -208,8 +208,8 @@ def main() -> None:
     parser.add_argument(
         "--characters", type=int, default=100, help="characters typed in a session (default: %(default)s)"
     )
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2, help="threads of the model (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of what is random (default: %(default)s)")
     options = parser.parse_args()
     records = read_records("open_release_replay.jsonl.gz", options.data_dir)
     scripts = choose(release_scripts(records, options.characters), [], options.sessions, options.seed)

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from pygls.io_ import StdoutWriter
 
+from completion.errors import ConfigurationError
 from lsp_server.server import DraftlineServer, create_server
 from lsp_server.server_log import ignore_late_wakeups
 from lsp_server.wire.process_end import wait_for_end
@@ -99,6 +100,9 @@ async def serve_tcp(port: int, token: str) -> None:
 
     Every process of this machine can connect, and any web page can send an HTTP request here. So a client must send the
     token in its first message, or it is disconnected.
+
+    Raises:
+        ConfigurationError: The port is not free.
     """
 
     async def on_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -110,7 +114,13 @@ async def serve_tcp(port: int, token: str) -> None:
         timer.cancel()
         writer.close()
 
-    listener = await asyncio.start_server(on_client, "127.0.0.1", port)
+    try:
+        listener = await asyncio.start_server(on_client, "127.0.0.1", port)
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise ConfigurationError(
+            f"Cannot listen on 127.0.0.1:{port} ({reason}). Choose another port with --tcp PORT."
+        ) from error
     port = listener.sockets[0].getsockname()[1]
     print(f"draftline listens on 127.0.0.1:{port}", file=sys.stderr, flush=True)  # noqa: T201 - clients need the port
     async with listener:

@@ -1,11 +1,12 @@
-"""Make the release replays that the gate of next edits is trained on: `make_gate_data.py MAKER FOLDER`.
+"""Make the release replays that the gate of next edits is trained on.
 
-MAKER is `make_replay_data.py`, which made the open data. It downloads the packages of
-`benchmarks/next_edit/packages.txt` instead of its own ones, and runs none of their code.
+The program that made the open data downloads the packages of `benchmarks/next_edit/packages.txt` instead of its own
+ones, and runs none of their code.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -24,9 +25,14 @@ MAX_FILES, MAX_RECORDS = 12, 600
 
 def main() -> None:
     """Set the maker's packages and quotas, then run it."""
-    spec = spec_from_file_location("make_replay_data", sys.argv.pop(1))
-    assert spec is not None
-    assert spec.loader is not None
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("maker", metavar="MAKER", type=Path, help="make_replay_data.py, which made the open data")
+    parser.add_argument("folder", metavar="FOLDER", help="folder of the files that it writes")
+    given = parser.parse_args()
+    spec = spec_from_file_location("make_replay_data", given.maker) if given.maker.is_file() else None
+    if spec is None or spec.loader is None:
+        parser.error(f"{given.maker} is no Python file. Give the path of make_replay_data.py.")
+    sys.argv[1:] = [given.folder]
     maker: Any = module_from_spec(spec)
     sys.modules[spec.name] = maker  # its types look their module up
     spec.loader.exec_module(maker)

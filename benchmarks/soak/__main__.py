@@ -20,10 +20,12 @@ from benchmarks.soak.week import Worker, make_workspaces
 def main() -> None:
     """Live the week, then print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
-    parser.add_argument("--keys", type=int, default=50_000, help="keys that are typed in the week")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--backend", default="auto")
+    parser.add_argument(
+        "--keys", type=int, default=50_000, help="keys that are typed in the week (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of what is random (default: %(default)s)")
+    parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
+    parser.add_argument("--backend", default="auto", help="implementation that runs the model (default: %(default)s)")
     parser.add_argument("--plot", type=Path, metavar="SVG", help="draw memory over time into this file")
     options = parser.parse_args()
     if options.plot is not None and find_spec("matplotlib") is None:

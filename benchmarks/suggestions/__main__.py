@@ -232,8 +232,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, help="file of answers, one JSON object a line; an existing file is continued"
     )
-    parser.add_argument("--model", default="default")
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
+    parser.add_argument("--threads", type=int, help="threads of the model; the engine chooses if it is not given")
     parser.add_argument(
         "--jobs", type=int, default=2, help="number of programs that run at once (default: %(default)s)"
     )

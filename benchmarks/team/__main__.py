@@ -192,7 +192,9 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=60, help="time after which no session starts and no request counts"
     )
-    parser.add_argument("--characters", type=int, default=100, help="characters typed in a session")
+    parser.add_argument(
+        "--characters", type=int, default=100, help="characters typed in a session (default: %(default)s)"
+    )
     parser.add_argument("--no-host", action="store_true", help="measure only the servers whose addresses are given")
     parser.add_argument("--session-memory", default="0.25", metavar="SHARE", help="as of `draftline serve`")
     vllm = parser.add_mutually_exclusive_group()
@@ -202,7 +204,7 @@ def main() -> None:
     )
     parser.add_argument("--llama-server", default="", metavar="URL", help="address of a running llama-server")
     parser.add_argument("--token-file", default="", help="file with the token of these servers")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="seed of what is random (default: %(default)s)")
     parser.add_argument("--simulate", action="store_true", help="compute how many typists engines and cards serve")
     options = parser.parse_args()
     if options.simulate:

@@ -145,14 +145,18 @@ def main() -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--vllm-python", default="", metavar="PATH", help="python with vLLM, to start it")
     which.add_argument("--url", default="", help="address of a server that runs already with the weights of --model")
-    parser.add_argument("--kind", default="vllm", choices=("vllm", "llama-server"))
+    parser.add_argument(
+        "--kind", default="vllm", choices=("vllm", "llama-server"), help="what listens there (default: %(default)s)"
+    )
     parser.add_argument("--token-file", default="", help="file with the token of that server")
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
     parser.add_argument("--cursors", type=int, default=300, help="number of cursors (default: %(default)s)")
-    parser.add_argument("--completions", type=int, default=20, help="completions of each data set and language")
+    parser.add_argument(
+        "--completions", type=int, default=20, help="completions of each data set and language (default: %(default)s)"
+    )
     parser.add_argument("--cancels", type=int, default=50, help="number of cancelled streams (default: %(default)s)")
     parser.add_argument("--data-dir", help="folder of the data")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="seed of what is random (default: %(default)s)")
     options = parser.parse_args()
     connection.SILENCE_S = READY_S  # texts are compared, and a processor computes a long prompt for long
     server = VllmProcess(options.vllm_python, prepare(options.model).folder) if options.vllm_python else None

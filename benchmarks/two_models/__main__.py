@@ -104,7 +104,7 @@ def _options() -> argparse.Namespace:
         default=24,
         help="number of texts of each half; for choice, of places of each half, data set and language",
     )
-    parser.add_argument("--threads", type=int)
+    parser.add_argument("--threads", type=int, help="threads of the model; the engine chooses if it is not given")
     parser.add_argument("--repeats", type=int, default=20, help="number of timings of each step (default: %(default)s)")
     parser.add_argument("--sets", default=PLACE_SETS, help="data sets of the places: " + ", ".join(SETS))
     parser.add_argument("--out", type=Path, help="file of the places' answers; an existing file is continued")

@@ -145,7 +145,7 @@ def main() -> None:
     parser.add_argument("--watch", action="store_true", help=f"print the screen of {OURS} before each key")
     parser.add_argument("--model", default="default", help="draftline's model (default: %(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="threads of each engine (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1, help="seed of what is random (default: %(default)s)")
     parser.add_argument("--plot", type=Path, metavar="SVG", help="file for a plot of the times to the first text")
     options = parser.parse_args()
     if options.before and not (options.before / "lsp_server").is_dir():

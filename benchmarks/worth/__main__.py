@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=40, help="number of sessions (default: %(default)s)")
     parser.add_argument("--characters", type=int, default=100, help="characters of a session (default: %(default)s)")
     parser.add_argument("--places", type=Path, help="file of the model's answers; an existing file is continued")
-    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--seed", type=int, default=7, help="seed of what is random (default: %(default)s)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         sessions = _ask(_scripts(options.half, options), options.places or Path(folder) / "places.jsonl", options.model)

@@ -99,7 +99,10 @@ class RemoteAddress:
             with path.open("rb") as file:
                 text = file.read(_MAX_TOKEN_BYTES).decode("utf-8")
         except (OSError, ValueError) as error:
-            raise ConfigurationError(f"The engine's token_file {path} cannot be read ({error}).") from error
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise ConfigurationError(
+                f"The engine's token_file {path} cannot be read ({reason}). Give a file with the server's token."
+            ) from error
         return _usable(text, f"The engine's token_file {path}")
 
     def arguments(self) -> list[str]:

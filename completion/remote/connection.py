@@ -218,7 +218,10 @@ def _context(address: RemoteAddress) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=expanded(address.ca_file) if address.ca_file else None)
     except OSError as error:  # ssl.SSLError, too
-        raise ConfigurationError(f"The engine's ca_file {address.ca_file} cannot be read ({error}).") from error
+        reason = error.strerror or error
+        raise ConfigurationError(
+            f"The engine's ca_file {address.ca_file} cannot be read ({reason}). Give a file of certificates (PEM)."
+        ) from error
 
 
 def _message(event: Any) -> str:  # noqa: ANN401 - untyped JSON

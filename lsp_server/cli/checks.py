@@ -38,7 +38,7 @@ from lsp_server.engine.launcher import EngineOptions, HostLauncher
 _GIB = 1 << 30
 _BESIDE_WEIGHTS_BYTES = 210_000_000
 """Memory that engine, language server and forty documents take beside the weights: `python -m benchmarks.memory`
-printed 694 MB with the default model, whose file has 491 MB."""
+printed 692 MB with the default model, whose file has 491 MB."""
 _ROUNDED_BACKENDS = ("auto", "int8", "q4")
 """Backends whose weights take about as much memory as a packaged model's file, or half of weights in 16 bits."""
 _PREPARATION_DISK_BYTES = 3 * _GIB

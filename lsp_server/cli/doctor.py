@@ -45,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
     checks, memory = [check_version(), check_settings(user_file(), users_problems())], None
     checks += machine_checks(engine.model, reason, engine.backend, engine.remote)
     if not options.no_engine:
-        of_engine, memory = asyncio.run(_engine_checks(engine, console))
+        of_engine, memory = asyncio.run(_engine_checks(engine, Console(stderr=True)))
         checks += of_engine
     _print_table(console, checks)
     if memory is not None:
@@ -65,8 +65,11 @@ def _reason(asked: str | None, users: str) -> str:
     return "It is the default, because the larger one makes you wait three times as long: docs/models.md."
 
 
-async def _engine_checks(options: EngineOptions, console: Console) -> tuple[list[Check], Mapping[str, Any] | None]:
-    """Start the engine and complete one line with it; return the checks, and where its memory is if it answers."""
+async def _engine_checks(options: EngineOptions, progress: Console) -> tuple[list[Check], Mapping[str, Any] | None]:
+    """Start the engine and complete one line with it; return the checks, and where its memory is if it answers.
+
+    `progress` shows how far the start is.
+    """
     import time
 
     from lsp_server.cli.checks import Check
@@ -74,7 +77,7 @@ async def _engine_checks(options: EngineOptions, console: Console) -> tuple[list
 
     started = time.perf_counter()
     try:
-        async with connected_client(options, console) as client:
+        async with connected_client(options, progress) as client:
             ready_s = time.perf_counter() - started
             request = CompletionRequest(
                 "def add(a, b):\n    return ",
@@ -111,8 +114,8 @@ def _print_table(console: Console, checks: list[Check]) -> None:
     from rich.table import Table
 
     table = Table(title="draftline doctor", title_justify="left")
-    table.add_column("check")
-    table.add_column("")
+    table.add_column("check", no_wrap=True)
+    table.add_column("", no_wrap=True)
     table.add_column("found", overflow="fold")
     table.add_column("what to do", overflow="fold")
     for check in checks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from completion.errors import ConfigurationError, DraftlineError, EngineUnavaila
 if TYPE_CHECKING:
     from completion.host.process.address import HostAddress
     from completion.host.process.sockets import TcpAddress
+    from completion.progress import Progress
 
 _DEFAULT_PORT = 8012
 _SESSION_SHARE = 0.25
@@ -102,7 +104,6 @@ def _serve(options: argparse.Namespace) -> int:
     from completion.host.process.sockets import tcp_address, tls_context
     from completion.host.server import HostSettings
     from completion.paths import state_dir
-    from completion.progress import Progress
     from lsp_server.cli.engine_arguments import options_of
 
     own_token = state_dir() / "engine-token"
@@ -124,10 +125,12 @@ def _serve(options: argparse.Namespace) -> int:
 
     def load(progress: Progress) -> LoadedEngine:
         try:
-            return engine_loader(settings)(progress)
+            engine = engine_loader(settings)(_printed(progress))
         except DraftlineError as error:
             print(f"draftline: {error}", file=sys.stderr, flush=True)
             raise
+        _say("The model is ready.")
+        return engine
 
     status = serve(settings, load, partial(_print_addresses, tcp, options.token_file or own_token))
     if status == ALREADY_RUNNING:
@@ -136,6 +139,24 @@ def _serve(options: argparse.Namespace) -> int:
         print("draftline: The model could not be loaded. The log says why.", file=sys.stderr, flush=True)
     sys.stdout.flush()
     os._exit(1 if status else 0)  # a thread that still loads the model would delay the exit
+
+
+def _printed(progress: Progress) -> Progress:
+    """Return a callback that also prints each new sentence of the progress."""
+    said: list[str] = []
+
+    def report(sentence: str, fraction: float) -> None:
+        if sentence not in said:
+            said.append(sentence)
+            _say(f"{sentence.removesuffix('.')}.")
+        progress(sentence, fraction)
+
+    return report
+
+
+def _say(sentence: str) -> None:
+    with suppress(OSError):  # who read the addresses from a pipe may have closed it
+        print(sentence, flush=True)
 
 
 def _print_addresses(tcp: TcpAddress | None, token_file: Path, address: HostAddress) -> None:

@@ -13,7 +13,7 @@ from lsp_server.documents.file_policy import FilePolicy, repository_top
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.engine.consent import by_rules
 from lsp_server.settings.config import remote_address, user_file, users_settings
-from lsp_server.workspace_reader import read_named
+from lsp_server.workspace_reader import read_named, real_path
 
 _MAX_BYTES = 8 << 20
 """Maximum size of a file that is read."""
@@ -78,9 +78,9 @@ def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
         prefix=position.before,
         suffix=position.after,
         language=language_of(position.path),
-        path=position.path.resolve().relative_to(root).as_posix(),
+        path=real_path(position.path).relative_to(root).as_posix(),
         repository=root.name,
-        document=command_key(str(position.path.resolve())),
+        document=command_key(str(real_path(position.path))),
         workspace=str(root),
         invoked=True,
         remote=_goes_to_second(position.path),
@@ -133,5 +133,5 @@ def _read(path: Path) -> str:
 
 def _workspace_root(path: Path) -> Path:
     """Return the top folder of the file's repository, or the file's folder if it is in none."""
-    folder = path.resolve().parent
+    folder = real_path(path).parent
     return repository_top(folder) or folder

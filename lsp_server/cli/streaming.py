@@ -8,7 +8,6 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.control import strip_control_codes
 from rich.segment import Segment, Segments
 from rich.text import Text
 
@@ -16,6 +15,8 @@ from completion.request import CompletionEvent, CompletionRequest, Suggestion
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.engine.client import EngineClient
 
+_CONTROLS = dict.fromkeys(code for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n")
+"""Control characters of a file, which could set the terminal's title or clipboard, as a table of `translate`."""
 DRAFTER_STYLES = ("bold magenta", "bold cyan", "bold yellow", "bold blue", "bold red")
 MODEL_STYLE = "bold green"
 
@@ -91,7 +92,7 @@ def coloured_pieces(suggestion: Suggestion) -> tuple[Text, Text]:
     styles = {"model": MODEL_STYLE} | dict(zip(drafters, DRAFTER_STYLES, strict=False))
     text, legend = Text(), Text()
     for name, piece in suggestion.pieces:
-        text.append(piece, style=styles.get(name, "bold"))
+        text.append(piece.translate(_CONTROLS), style=styles.get(name, "bold"))
     for name, style in styles.items():
         legend.append(f"■ {name}  ", style=style)
     return text, legend
@@ -99,7 +100,7 @@ def coloured_pieces(suggestion: Suggestion) -> tuple[Text, Text]:
 
 def _print_code(console: Console, code: str, style: str) -> None:
     """Print a code with its tabs, which a `Text` would replace by spaces."""
-    segment = Segment(strip_control_codes(code), console.get_style(style))
+    segment = Segment(code.translate(_CONTROLS), console.get_style(style))
     console.print(Segments([segment]), end="", soft_wrap=True)
 
 

@@ -214,7 +214,10 @@ def _certificates(endpoint: Endpoint) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=expanded(endpoint.ca_file) if endpoint.ca_file else None)
     except OSError as error:  # ssl.SSLError, too
-        raise ConfigurationError(f"The engine's ca_file {endpoint.ca_file} cannot be read ({error}).") from error
+        reason = error.strerror or error
+        raise ConfigurationError(
+            f"The engine's ca_file {endpoint.ca_file} cannot be read ({reason}). Give a file of certificates (PEM)."
+        ) from error
 
 
 class _transport_errors:  # noqa: N801 - reads as a statement

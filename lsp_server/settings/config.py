@@ -84,7 +84,9 @@ def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str
         return None, []
     except RecursionError:
         return None, [f"{path} cannot be read (values are nested too deeply). Its settings are ignored."]
-    except (OSError, ValueError) as error:  # invalid TOML or UTF-8, or a number of thousands of digits
+    except OSError as error:
+        return None, [f"{path} cannot be read ({error.strerror}). Its settings are ignored."]
+    except ValueError as error:  # invalid TOML or UTF-8, or a number of thousands of digits
         return None, [f"{path} cannot be read ({error}). Its settings are ignored."]
 
 

@@ -1,6 +1,9 @@
 """The benchmark of next edits: its division of the data, scenarios in folders, and random edits."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -187,3 +190,17 @@ def test_without_changes_of_files_there_are_no_figures(tmp_path, monkeypatch):
         next_edit.main()
     with pytest.raises(SystemExit, match="no files"):
         run([], 10, 1)
+
+
+def test_the_script_that_makes_the_gates_data_runs_the_maker_with_our_packages_or_says_what_it_lacks(tmp_path):
+    script = [sys.executable, Path(__file__).parents[2] / "scripts" / "make_gate_data.py"]
+    maker = tmp_path / "maker.py"
+    maker.write_text(
+        "import sys\nREPLAYS, replays = {}, None\ndef main():\n    print(sorted(PACKAGES), sys.argv[1:])\n"
+    )
+    done = subprocess.run([*script, maker, "folder"], capture_output=True, text=True, check=True)
+    assert done.stdout == "['Apache-2.0', 'BSD', 'MIT'] ['folder']\n"
+    for arguments, words in (([], "MAKER, FOLDER"), ([tmp_path / "none", "folder"], "none is no Python file")):
+        done = subprocess.run([*script, *arguments], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert words in done.stderr

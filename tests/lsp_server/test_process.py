@@ -247,6 +247,17 @@ async def test_wrong_arguments_are_explained(spawn, arguments, words):
     assert words in printed
 
 
+async def test_a_port_in_use_is_one_sentence_with_what_to_do(spawn):
+    _, port, _ = await listening(spawn)
+    process = await spawn("--tcp", str(port))
+    _, printed = await process.communicate()
+    assert process.returncode == 1
+    last = printed.splitlines()[-1].decode()
+    assert last.startswith(f"draftline: Cannot listen on 127.0.0.1:{port} (")
+    assert last.endswith("Choose another port with --tcp PORT.")
+    assert b"Traceback" not in printed
+
+
 def refuse(_process_id):
     raise PermissionError(errno.EPERM, "as in a sandbox")
 

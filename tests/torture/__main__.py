@@ -13,7 +13,7 @@ from tests.torture.campaign import PARTS, replay, run_campaign
 def main() -> int:
     """Attack; the result is 0 when nothing was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=float, default=10, help="how long it attacks (default: %(default)s)")
     parser.add_argument("--seed", type=int, help="of all rounds; a random one is printed")
     parser.add_argument("--part", action="append", choices=[part.name for part in PARTS], help="this part only")
     parser.add_argument("--round", type=int, metavar="SEED", help="repeat one round of --part")

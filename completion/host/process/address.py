@@ -79,7 +79,7 @@ def host_address(model: str, backend: str, remote: Sequence[str] = ()) -> HostAd
 def normal_model(model: str) -> str:
     """Return one spelling for each model: a path becomes absolute, a plain name or hub id stays."""
     path = model_path(model)
-    return str(path.resolve()) if path is not None and path.exists() else model
+    return model if path is None else os.path.realpath(path)  # `Path.resolve` raises where links lead in a circle
 
 
 def check_private(path: Path) -> None:

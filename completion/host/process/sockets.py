@@ -182,7 +182,10 @@ def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
         context.load_cert_chain(certificate, key)
     except OSError as error:  # ssl.SSLError, too
         where = certificate if key is None else f"{certificate} and {key}"
-        raise ConfigurationError(f"The certificate and key in {where} cannot be used ({error}).") from error
+        raise ConfigurationError(
+            f"The certificate and key in {where} cannot be used ({error.strerror or error}). "
+            "Give PEM files that you can read, and the key that belongs to the certificate."
+        ) from error
     return context
 
 
@@ -207,8 +210,9 @@ def _read_tokens(path: Path) -> dict[str, str]:
         check_private(path)
         text = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
         raise StorageError(
-            f"The token file {path} cannot be read ({type(error).__name__}). Give an ASCII file that you can read."
+            f"The token file {path} cannot be read ({reason}). Give an ASCII file that you can read."
         ) from error
     lines = [line.split() for line in text.splitlines() if line.strip()] if len(text.split()) > 1 else [["", text]]
     if any(len(words) != 2 for words in lines):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -82,7 +83,7 @@ def converted_folder(spec: str) -> Path:
     Raises:
         ModelNotFoundError: The model is not converted.
     """
-    packaged, folders, file = packaged_model(spec), _converted_folders(), str(expanded(spec).resolve())
+    packaged, folders, file = packaged_model(spec), _converted_folders(), os.path.realpath(expanded(spec))
     found = [folder for folder in folders if packaged and folder == packaged_source(packaged).folder]
     found += [folder for folder in folders if spec in {folder.name, str(folder)}]
     found += [folder for folder in folders if spec == _converted_status(folder).name]

@@ -29,7 +29,7 @@ from completion.model.store.packaged_models import (
     join_installed,
 )
 from completion.model.weights import missing_files
-from completion.paths import cache_dir, expanded, model_path
+from completion.paths import cache_dir, model_path
 from completion.progress import Progress, silent
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -82,9 +82,10 @@ def prepare(spec: str, progress: Progress = silent) -> PreparedModel:
 
 def why_missing(spec: str) -> ModelNotFoundError | None:
     """Return the error for the name of a model that is not on this computer; None for a hub id, which may be found."""
-    path = expanded(spec)
-    if path.suffix.lower() == ".gguf":  # the folder that a path starts in may be another than the user thinks
-        return ModelNotFoundError(f"There is no file {path.absolute()}. Give the model's whole path.")
+    path = model_path(spec)
+    if path is not None:  # the folder that a path starts in may be another than the user thinks
+        kind = "file" if path.suffix.lower() == ".gguf" else "folder"
+        return ModelNotFoundError(f"There is no {kind} {path.absolute()}. Give the model's whole path.")
     if _HUB_ID.fullmatch(spec):
         return None
     return ModelNotFoundError(
@@ -164,8 +165,8 @@ def fetch(spec: str, progress: Progress) -> None:
 
 
 def packaged_model(spec: str) -> PackagedModel | None:
-    """Return the packaged model of that name, None if there is none; "" and "default" are the default model."""
-    if spec in {"", "default"}:
+    """Return the packaged model of that name, None if there is none; "default" is the default model."""
+    if spec == "default":
         return DEFAULT_PACKAGE
     return next((model for model in PACKAGED_MODELS if model.name == spec), None)
 

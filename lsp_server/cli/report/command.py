@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import sqlite3
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -160,7 +161,7 @@ def _present(names: list[str], reports: list[Report], options: argparse.Namespac
                 f"The page {options.html} cannot be written ({error.strerror}). Give --html a file in a folder that "
                 "exists and that you may write to."
             ) from error
-        print(f"Wrote {options.html}")
+        print(f"Wrote {options.html}", file=sys.stderr if options.json else sys.stdout)
     if options.json:
         print(json.dumps(_as_json(names, reports)))
     elif options.html is None and len(reports) == 1:

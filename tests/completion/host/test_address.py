@@ -17,6 +17,17 @@ def test_different_paths_of_one_file_become_the_same_absolute_path(tmp_path, mon
     assert normal_model("a.gguf") == normal_model("../models/a.gguf") == str(tmp_path / "models" / "a.gguf")
 
 
+def test_the_path_of_a_missing_model_is_that_of_the_folder_in_which_the_user_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert normal_model("./missing") == str(tmp_path / "missing")
+    assert normal_model("missing.gguf") == str(tmp_path / "missing.gguf")
+
+
+def test_a_path_whose_links_lead_in_a_circle_stays_a_path(tmp_path):
+    (tmp_path / "circle").symlink_to("circle")
+    assert normal_model(str(tmp_path / "circle")) == str(tmp_path / "circle")
+
+
 def test_a_path_in_the_home_of_no_user_stays_unchanged():
     assert normal_model("~no-such-user/model") == "~no-such-user/model"
 

@@ -1,6 +1,7 @@
 """TCP: every request needs a token, and an address beyond loopback needs a token file of the user."""
 
 import asyncio
+import re
 import socket
 import sys
 from dataclasses import replace
@@ -10,7 +11,7 @@ import pytest
 
 from completion.errors import ConfigurationError, EngineUnavailableError, PermissionsError, StorageError
 from completion.host.process.endpoint import Endpoint
-from completion.host.process.sockets import TcpAddress, tcp_address, tcp_socket
+from completion.host.process.sockets import TcpAddress, tcp_address, tcp_socket, tls_context
 from completion.host.server import HostSettings
 from completion.remote.address import RemoteAddress
 from lsp_server.engine.client import EngineClient
@@ -144,10 +145,21 @@ def test_a_token_file_must_be_private_and_readable_and_its_token_long_enough(tmp
     short.chmod(0o600)
     with pytest.raises(ConfigurationError, match="3 characters"):
         tcp_address("0.0.0.0:8012", short, tmp_path / "own")
-    with pytest.raises(StorageError, match="cannot be read"):
+    with pytest.raises(StorageError, match=r"cannot be read \(No such file or directory\)"):
         tcp_address("0.0.0.0:8012", tmp_path / "missing", tmp_path / "own")
     short.write_text(TOKEN)
     assert tcp_address("0.0.0.0:8012", short, tmp_path / "own").token == TOKEN
+
+
+@pytest.mark.parametrize(("text", "reason"), [(None, "No such file or directory"), ("no certificate", "PEM")])
+def test_a_certificate_that_cannot_be_used_is_an_error_with_what_to_do(text, reason, tmp_path):
+    file = tmp_path / "cert.pem"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(
+        ConfigurationError, match=rf"{re.escape(str(file))} cannot be used \(.*{reason}.*\)\. Give PEM files"
+    ):
+        tls_context(file, None)
 
 
 def test_a_port_in_use_is_an_error_with_what_to_do(tmp_path):

@@ -366,11 +366,11 @@ def test_text_travels_unencrypted_only_to_this_computer_or_where_the_user_says_s
 def test_a_token_that_cannot_be_read(tmp_path, monkeypatch):
     (tmp_path / "empty").write_text("\n")
     for given, message in (
-        ({"token_file": str(tmp_path / "none")}, "cannot be read"),
+        ({"token_file": str(tmp_path / "none")}, r"none cannot be read \(No such file or directory\)\. Give"),
         ({"token_file": str(tmp_path / "empty")}, "has no token"),
         ({"token_env": "NO_SUCH_TOKEN"}, "NO_SUCH_TOKEN has no token"),
         ({"token_env": "A", "token_file": "b"}, "both token_file and token_env"),
-        ({"ca_file": str(tmp_path / "none")}, "ca_file .* cannot be read"),
+        ({"ca_file": str(tmp_path / "none")}, r"none cannot be read \(No such file or directory\)\. Give"),
     ):
         with pytest.raises(ConfigurationError, match=message):
             Connection(RemoteAddress("https://gpu.example", **given))

@@ -121,6 +121,14 @@ def test_doctor_warns_of_each_setting_that_it_ignores(runtime, capsys, monkeypat
     assert f"Correct {user_file}." in printed
 
 
+def test_doctors_table_has_the_whole_name_of_each_check_in_a_narrow_terminal(runtime, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    main(["doctor", "--no-engine"])
+    printed = capsys.readouterr().out
+    for name in ("draftline", "settings", "model", "memory", "processor", "device", "disk", "socket", "editors"):
+        assert f"│ {name} " in printed
+
+
 def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
 

@@ -111,6 +111,15 @@ def test_doctor_starts_the_engine_and_completes(engine, capsys, monkeypatch):
     assert "ready in" in printed
 
 
+def test_doctor_shows_its_progress_on_stderr_so_also_while_its_table_goes_to_a_file(engine, capsys, monkeypatch):
+    for variable, value in (("FORCE_COLOR", "1"), ("TERM", "xterm")):  # to rich, both files are terminals
+        monkeypatch.setenv(variable, value)
+    main(["doctor", *engine])
+    printed = capsys.readouterr()
+    assert "Ready." in printed.err
+    assert "Ready." not in printed.out
+
+
 def test_doctor_says_where_the_engines_memory_is(engine, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     main(["doctor", *engine])
@@ -186,6 +195,19 @@ def test_serve_exits_with_a_message_when_the_model_does_not_exist(engine):
     assert "Listening on" in done.stdout
     assert "draftline: There is no model 'no-model-to-serve'" in done.stderr
     assert done.stderr.endswith("draftline: The model could not be loaded. The log says why.\n")
+
+
+def test_serve_says_what_it_does_until_the_model_is_ready(engine):
+    main(["serve", "--stop", *engine])
+    command = [sys.executable, "-m", "lsp_server.cli.main", "serve", *engine]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as serving:
+        printed = []
+        while printed[-1:] not in (["The model is ready.\n"], [""]):
+            printed.append(serving.stdout.readline())
+        main(["serve", "--stop", *engine])
+    assert printed[-1] == "The model is ready.\n"
+    assert any(line.startswith("Listening on") for line in printed)
+    assert len(printed) > 2
 
 
 @pytest.mark.parametrize("option", ["--explain", "--json"])

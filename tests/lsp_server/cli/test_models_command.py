@@ -3,6 +3,8 @@
 import pytest
 
 from completion.model.store.converted_models import packed_name
+from completion.model.store.model_store import packaged_source
+from completion.model.store.packaged_models import DEFAULT_PACKAGE
 from lsp_server.cli.main import main
 from tests.tiny_gguf import write_tiny_gguf
 
@@ -52,6 +54,22 @@ def test_a_damaged_model_is_reported_with_its_damaged_file_and_what_to_do(mine, 
     out = capsys.readouterr().out
     assert "damaged" in out
     assert "draftline models remove mine-" in out
+
+
+def test_an_empty_name_is_not_the_default_model(cache, capsys):
+    folder = packaged_source(DEFAULT_PACKAGE).folder  # as of a shell's variable that is not set
+    folder.mkdir(parents=True)
+    for command in ("get", "verify", "remove"):
+        assert main(["models", command, ""]) == 1
+        assert "''" in capsys.readouterr().err
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize("command", ["get", "verify", "remove"])
+def test_a_path_whose_links_lead_in_a_circle_is_an_error(command, cache, tmp_path, capsys):
+    (tmp_path / "circle").symlink_to("circle")
+    assert main(["models", command, str(tmp_path / "circle")]) == 1
+    assert f"{tmp_path / 'circle'}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("spec", [".", "..", "/", "models/..", "{}/elsewhere/{}", "{}/cache/models/{}.partial"])

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from completion.request import CompletionEvent, CompletionRequest, Suggestion
-from lsp_server.cli.streaming import print_after, print_before, stream_completion, write_code
+from lsp_server.cli.streaming import coloured_pieces, print_after, print_before, stream_completion, write_code
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from tests.completion.host.paced_engine import PacedEngine
@@ -84,3 +84,12 @@ def test_the_lines_around_the_cursor_are_printed_as_they_are(terminal):
     print_before(terminal, "a\n\tb(\t", 1)
     print_after(terminal, "\tc)\n\td\n", 1)
     assert terminal.file.getvalue() == "\tb(\t\tc)\n"
+
+
+async def test_a_terminal_obeys_no_control_characters_of_a_file_or_of_a_suggestion(terminal):
+    hostile = "a\x1b]0;title\x07\x1b[31m\x9b2J\x7f\r"
+    assert await printed([f"{hostile}b"], terminal) == "a]0;title[31m2Jb"
+    print_before(terminal, hostile, 1)
+    print_after(terminal, hostile, 1)
+    pieces, _ = coloured_pieces(Suggestion(hostile, pieces=(("model", hostile),)))
+    assert not set(f"{terminal.file.getvalue()}{pieces}") & set("\x1b\x07\x9b\x7f\r")

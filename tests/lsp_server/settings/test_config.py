@@ -102,6 +102,13 @@ def test_a_projects_file_that_is_a_link_is_reported_and_ignored(tmp_path, target
     assert "link" in problems[0]
 
 
+def test_a_file_that_the_system_cannot_read_is_reported_once_by_its_path(tmp_path):
+    (tmp_path / "config.toml").mkdir()
+    settings, problems = load(tmp_path / "config.toml", [], [])
+    assert settings == DEFAULTS
+    assert problems == [f"{tmp_path / 'config.toml'} cannot be read (Is not a regular file). Its settings are ignored."]
+
+
 def test_the_users_own_file_may_be_a_link_and_a_huge_file_is_reported(tmp_path):
     (tmp_path / "real.toml").write_text("max_tokens = 9")
     (tmp_path / "config.toml").symlink_to("real.toml")

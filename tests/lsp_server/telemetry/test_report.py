@@ -184,6 +184,8 @@ def test_the_commands_report_compare_export_and_clear(sample_store, capsys, tmp_
     assert "difference" in capsys.readouterr().out
     assert main(["report", days, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["offered"] > 100
+    assert main(["report", days, "--json", "--html", str(tmp_path / "page.html")]) == 0
+    assert json.loads(capsys.readouterr().out)["offered"] > 100
     assert main(["report", days, "--compare", "mode=auto,line", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["comparison"]
     assert main(["report", "--compare", "mood=a,b"]) == 2

@@ -5,6 +5,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -157,6 +158,14 @@ def test_an_unknown_name_is_an_error_with_the_known_names(spec):
 def test_a_missing_file_in_the_home_of_an_unknown_user_is_an_error_with_its_path():
     with pytest.raises(ModelNotFoundError, match=r"There is no file .*~no-such-user/model\.gguf\."):
         prepare("~no-such-user/model.gguf")
+
+
+@pytest.mark.usefixtures("offline")
+@pytest.mark.parametrize("spec", ["./missing", "../missing", "models/of/mine"])
+def test_a_missing_folder_is_an_error_with_its_path_and_is_not_looked_for_on_the_hub(spec, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelNotFoundError, match=rf"There is no folder {re.escape(str(tmp_path / spec))}\. Give"):
+        prepare(spec)
 
 
 def test_a_folder_of_safetensors_is_used_without_conversion(tiny_qwen2):
