@@ -164,6 +164,19 @@ def test_what_stands_below_the_cursor_is_replaced_by_the_next_likely_text(prefix
     assert prefix.rpartition("\n")[2] + text not in suffix
 
 
+@pytest.mark.real_model
+def test_what_stands_below_the_cursor_does_not_come_back_because_a_filter_cuts_the_bracket_after_it():
+    names = "".join(f'    "{name}_matching",\n' for name in ("maximum", "hopcroft_karp", "eppstein"))
+    imported = "from networkx.algorithms.bipartite.matrix import biadjacency_matrix\n\n"
+    prefix = f"{imported}__all__ = [\n{names}    "
+    used = '\nINFINITY = float("inf")\n\n\n@nx._dispatchable\ndef hopcroft_karp_matching(G):\n    pass\n'
+    suffix = f'\n    "minimum_weight_full_matching",\n]\n{used}'
+    engine = Engine(load_model("default"))
+    for invoked in (False, True):
+        found = last(engine, CompletionRequest(prefix, suffix, "python", invoked=invoked, max_tokens=16))
+        assert all(each.text not in suffix for each in found.suggestions)
+
+
 def test_alternatives_are_ordered_by_falling_probability(engine):
     for cursor in CURSORS:
         for event in engine.complete(request_at(cursor, suggestions=6), CancelToken()):
