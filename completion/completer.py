@@ -83,8 +83,10 @@ class Completer(ABC):
                 return
             suggestions = [outcome] if isinstance(outcome, Suggestion) else []
             record.text_shown()
-            if len(suggestions) < request.suggestions and (suggestions or request.invoked):
-                yield _event(suggestions, request, task)
+            is_below = isinstance(outcome, Dropped) and outcome.reason is DropReason.REPEATS_FOLLOWING
+            if len(suggestions) < request.suggestions and (suggestions or request.invoked or is_below):
+                if suggestions:
+                    yield _event(suggestions, request, task)
                 with closing(alternatives(task, first, suggestions, cancel)) as further:
                     for alternative in further:
                         suggestions = ranked(suggestions, alternative)

@@ -117,8 +117,8 @@ class CompletionRequest(OfLanguage):
         deleted_here: Whether the last of these hunks is what was deleted at the cursor.
         outline: Whether the prompt contains the imports and open scopes of a long document above its window.
         mode: Extent of the completion.
-        suggestions: Maximum number of suggestions. The first is the one of plain decoding. If that one is dropped, a
-            manual request gets an alternative in its place.
+        suggestions: Maximum number of suggestions. The first is the one of plain decoding. If that one is dropped in a
+            manual request, or because it repeats the lines below, an alternative takes its place.
         alternatives: Source of the other suggestions.
         max_tokens: Maximum number of generated tokens, without those of the healed run.
         max_bytes: Maximum number of generated UTF-8 bytes.

@@ -77,7 +77,7 @@ class DocumentChanges:
             self._closed(document)
 
     def _text_changed(self, document: Document, edits: Sequence[Edit]) -> None:
-        self.policy.note_edits(document.uri, edits)
+        self.policy.note_edits(document, edits)
         self.completer.document_changed(document, edits)
         self.recorder.text_changed(document, edits)
         self.client_events.text_changed(document, edits)

@@ -32,10 +32,13 @@ DROPPED_WEIGHT = 1 / 2_500
 def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel: CancelToken) -> Generator[Suggestion]:
     """Yield suggestions that differ from the known ones in more than whitespace, by falling probability.
 
+    Without known ones, they differ from the text that was dropped.
+
     Raises:
         CancelledError: Between two steps.
     """
     texts = [suggestion.text for suggestion in known]
+    others, left = texts or list(_dropped(first)[1]), task.request.suggestions - len(texts)
     wanted = task.request.suggestions - 1 if texts else max(task.request.suggestions - 1, REPLACEMENT_BRANCHES)
     if isinstance(task, LocalTask) and task.request.alternatives is Alternatives.SUPERPOSED:
         max_tokens = min(max_alternative_tokens(first.output.new_tokens), task.request.max_tokens)
@@ -45,10 +48,11 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
     with closing(attempts):
         for attempt in attempts:
             result = None if is_abandoned(task, attempt) else task.finish(attempt)
-            if isinstance(result, Suggestion) and is_new(result.text, texts):
-                texts.append(result.text)
+            if isinstance(result, Suggestion) and is_new(result.text, others):
+                others.append(result.text)
                 yield result
-                if len(texts) == task.request.suggestions:
+                left -= 1
+                if not left:
                     return
 
 

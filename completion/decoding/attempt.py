@@ -206,11 +206,13 @@ class Attempt:
         log_probabilities, top_tokens = list(self.log_probabilities), list(self.top_tokens)
         plain, before = 0.0, with_weight(0.0, own, weight)
         for index, top in enumerate(self.top_tokens[: end + 1]):
-            top_tokens[index] = replace(top, log_probabilities=top.log_probabilities + (plain - before))
+            likely = top.log_probabilities + (plain - before)
             if index < len(log_probabilities):
                 plain += self.log_probabilities[index]
                 after = with_weight(plain, own, weight)
                 log_probabilities[index], before = after - before, after
+                likely = np.where(top.tokens == top.taken, log_probabilities[index], likely)
+            top_tokens[index] = replace(top, log_probabilities=likely)
         return replace(self, log_probabilities=log_probabilities, top_tokens=top_tokens)
 
     def _end_of(self, token: int) -> bytes | None:

@@ -196,9 +196,14 @@ def load_remote_engine(settings: HostSettings, progress: Progress) -> LoadedEngi
     remote, parsing = RemoteModel.connect(settings.remote, settings.model, progress, CancelToken()), ParserProcess()
     engine = RemoteEngine(remote, parsing, FULL_PROMPT_S, COLD_PROMPT_S)
     warm_up(engine)
-    device, facts = f"{remote.facts.software} at {remote.address}", remote.facts
     where = f"The text around the cursor goes to {remote.address}."
-    return LoadedEngine(engine, facts.model, device, facts.context_tokens, where, rest=parsing.rest)
+
+    def now() -> LoadedEngine:
+        facts = engine.remote.facts
+        device = f"{facts.software} at {remote.address}"
+        return LoadedEngine(engine, facts.model, device, facts.context_tokens, where, rest=parsing.rest, now=now)
+
+    return now()
 
 
 def local_first(settings: HostSettings, loaded: LoadedEngine) -> LoadedEngine:

@@ -77,6 +77,7 @@ class LoadedEngine:
             host is idle.
         device_failed: Whether an error means that the device failed; if so, the next engine loads without it.
         trouble: Returns a sentence on what fails although requests are served; "" if nothing does.
+        now: Returns this with the facts of the model that its server has now; None if that cannot change.
         requests: Runs the requests of the engine.
     """
 
@@ -89,6 +90,7 @@ class LoadedEngine:
     settle: Callable[[], None] = lambda: None
     rest: Callable[[], None] = lambda: None
     trouble: Callable[[], str] = lambda: ""
+    now: Callable[[], LoadedEngine | None] = lambda: None
     requests: Requests = field(default_factory=OneByOne)
 
 

@@ -57,6 +57,7 @@ class EngineWorker:
         self._on_device_lost: Callable[[], None] = lambda: None
         self._on_trouble: Callable[[str, str], None] = lambda _sentence, _code: None
         self._trouble = ("", "")
+        self._facts: tuple[str, str, int] | None = None  # of the model that was last reported
 
     def start(
         self,
@@ -68,6 +69,7 @@ class EngineWorker:
         """Start the thread, which loads the model. The callbacks are called on it.
 
         After `on_device_lost` every request fails, because a driver's fault stays for the life of a process.
+        `on_loaded` is called again when a model server has another model.
         `on_trouble` gets the sentence of a model server's failure, and the error's code if requests fail; both are ""
         when it serves again.
         """
@@ -116,7 +118,7 @@ class EngineWorker:
         gc.freeze()  # the model's objects live as long as the process, so garbage collections can skip them
         gc.set_threshold(*thresholds)
         self._loaded = True
-        self._on_loaded(loaded)
+        self._note_model(loaded)
         trim_heap()  # parsing the vocabulary leaves 60 MB
         drop_library("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
         threading.Thread(target=_settle, args=(loaded,), name="settle", daemon=True).start()
@@ -147,6 +149,7 @@ class EngineWorker:
             if not self._serve(loaded.engine, job):
                 outcome = ""
             else:
+                self._note_model(loaded.now() or loaded)
                 self._note_trouble(loaded, job)
         except CancelledError as error:
             job.close()
@@ -176,6 +179,13 @@ class EngineWorker:
             if outcome:
                 job.close()
                 self._metrics.requests.labels(job.urgency.name.lower(), outcome).inc()
+
+    def _note_model(self, loaded: LoadedEngine) -> None:
+        """Report a model that is loaded, or that a model server has in the place of the last one."""
+        facts = loaded.model_name, loaded.device, loaded.context_tokens
+        if facts != self._facts:
+            self._facts = facts
+            self._on_loaded(loaded)
 
     def _note_trouble(self, loaded: LoadedEngine, job: Job, error: DraftlineError | None = None) -> None:
         """Report that the model server fails, or that it serves again."""

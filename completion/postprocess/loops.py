@@ -13,6 +13,11 @@ MIN_LINE_REPEATS = 3
 """Minimum number of equal consecutive runs of lines that make a loop."""
 MIN_PHRASE_REPEATS = 4
 """Minimum number of equal consecutive phrases at the end of a line that make a loop."""
+MIN_ENDLESS = 48
+"""Minimum number of characters that a growing line has repeated when it is taken for a loop without an end.
+
+Of 240,000 lines of source files, 3 repeat as many and then go on in another way.
+"""
 
 _MAX_RUN_LINES = 8  # lines that repeat together, at most
 _MIN_PHRASE, _MAX_PHRASE = 4, 60  # bounds of the length of a phrase, in characters
@@ -36,6 +41,13 @@ def loops(suggestion: Suggestion, context: Context) -> Suggestion:  # noqa: ARG0
         if period:
             return replace(suggestion, text="\n".join(lines[: index + period]))
     return suggestion
+
+
+def endless_start(text: str) -> int | None:
+    """Return where a loop of phrases in the last line begins to repeat if no end of it is in sight, None otherwise."""
+    start = text.rfind("\n") + 1
+    phrase = _phrase_end(text[start:], MIN_PHRASE_REPEATS) if len(text) - start > MIN_ENDLESS else None
+    return None if phrase is None or len(text) - start - phrase < MIN_ENDLESS else start + phrase
 
 
 def stable_length(text: str, _context: Context) -> int:

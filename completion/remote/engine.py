@@ -173,6 +173,9 @@ class RemoteEngine(Completer):
         full_prompt_s: Maximum time of a prompt that is prepared in advance, in seconds.
         cold_prompt_s: Maximum time of a prompt that a request waits for, in seconds; a shorter prompt takes its place.
         clock: Monotonic clock, in seconds.
+
+    Attributes:
+        remote: The server's model, as it was when its tokens were last compared.
     """
 
     def __init__(
@@ -183,12 +186,11 @@ class RemoteEngine(Completer):
         cold_prompt_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        workspaces = Workspaces(None, remote.tokenizer, parsing=parsing)
-        super().__init__(_planner(remote, parsing), remote.tokenizer, workspaces, parsing)
-        self._remote = remote
+        planner, workspaces = _planner(remote, parsing), Workspaces(None, remote.tokenizer, parsing=parsing)
+        super().__init__(planner, remote.tokenizer, workspaces, parsing)
+        self.remote = remote
         self._new_cache = partial(ServerCache, PromptBudget(), full_prompt_s, cold_prompt_s)
-        self._cache = self._new_cache()
-        self._clock = clock
+        self._cache, self._clock = self._new_cache(), clock
         self._known_s = clock()  # when the server last had the model that was compared
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
@@ -208,7 +210,7 @@ class RemoteEngine(Completer):
             planned, prompt = self._plan(request)
             open_grammar(planned, prompt.healed, self.grammars, self._parsing)
             computed = self._cache.sent(request.document, prompt.tokens)
-            self._remote.server.prepare(prompt.tokens, cancel)
+            self.remote.server.prepare(prompt.tokens, cancel)
             computed(None)
 
     def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:  # noqa: ARG002 - see `EngineLike`
@@ -226,9 +228,9 @@ class RemoteEngine(Completer):
         A server that is replaced is away for a while. So it fails meanwhile, or gets no request for `QUIET_S`.
         """
         if self._clock() - self._known_s > QUIET_S:
-            if self._known_s == -math.inf or self._remote.server.facts(cancel) != self._remote.facts:
+            if self._known_s == -math.inf or self.remote.server.facts(cancel) != self.remote.facts:
                 self._known_s = -math.inf
-                self._use(self._remote.compared_again(cancel))
+                self._use(self.remote.compared_again(cancel))
             self._known_s = self._clock()
         try:
             yield
@@ -238,12 +240,12 @@ class RemoteEngine(Completer):
         self._known_s = self._clock()
 
     def _use(self, remote: RemoteModel) -> None:
-        if remote != self._remote:
-            self._remote, self._planner, self._cache = remote, _planner(remote, self._parsing), self._new_cache()
+        if remote != self.remote:
+            self.remote, self._planner, self._cache = remote, _planner(remote, self._parsing), self._new_cache()
 
     @property
     def _capacity(self) -> int:
-        return self._remote.facts.context_tokens
+        return self.remote.facts.context_tokens
 
     def _close_documents(self, documents: Iterable[str]) -> set[str]:
         self._cache.close(documents)
@@ -265,7 +267,7 @@ class RemoteEngine(Completer):
             prompt=prompt,
             grammar=grammar,
             record=record,
-            server=self._remote.server,
+            server=self.remote.server,
             cache=self._cache,
         )
 

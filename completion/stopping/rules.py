@@ -9,7 +9,7 @@ from completion.postprocess import Context, replaced_by
 from completion.postprocess.code_fence import fence_start
 from completion.postprocess.first_line import closed_end, line_end
 from completion.postprocess.following_lines import certain_length
-from completion.postprocess.loops import loops
+from completion.postprocess.loops import endless_start, loops
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from completion.stopping.early_stop import EarlyStop
 from completion.stopping.output_text import OutputText
@@ -135,7 +135,12 @@ class StopRules:
         return None
 
     def _repeated(self, text: str) -> Stop | None:
-        """Return the end before complete lines that repeat themselves or the suffix, None if there are none."""
+        """Return the end before lines that repeat themselves or the suffix, None if there are none.
+
+        Of a line that grows, it is the end before an endless loop.
+        """
+        if self._request.filters and (endless := endless_start(text)) is not None:
+            return Stop(endless, StopReason.REPETITION)
         lines = Suggestion(text[: text.rfind("\n") + 1])
         unlooped = loops(lines, self._context)
         if len(unlooped.text) < len(lines.text):

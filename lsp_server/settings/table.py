@@ -236,7 +236,8 @@ class Settings:
         default=1000,
         low=0,
         high=60_000,
-        description="Milliseconds without automatic suggestions after you dismiss one or delete text.",
+        description="Milliseconds without automatic suggestions after you dismiss one or delete other text than "
+        "indentation.",
     )
     ahead: bool = setting(
         default=True,

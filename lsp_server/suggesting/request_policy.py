@@ -68,16 +68,18 @@ class RequestPolicy:
         """Note that a suggestion was dismissed: a quiet period begins."""
         self._keep_quiet(uri, EmptyReason.AFTER_REJECTION)
 
-    def note_edits(self, uri: str, edits: Sequence[Edit]) -> None:
+    def note_edits(self, document: Document, edits: Sequence[Edit]) -> None:
         """Note the edits of one event. Only deletions begin a quiet period, inserted text ends that of a deletion.
 
         With the key that inserts text, an editor may delete other text, such as the blanks of a line that was left.
+        Who removes indentation alone is about to write a line at another depth.
         """
+        uri = document.uri
         period = self._periods.get(uri)
         if any(edit.inserted for edit in edits):
             if period is not None and period.reason is EmptyReason.DELETING:
                 del self._periods[uri]
-        elif any(edit.removed for edit in edits):
+        elif any(edit.removed for edit in edits) and not _dedent(document, edits):
             self._keep_quiet(uri, EmptyReason.DELETING)
 
     def forget(self, uri: str) -> None:
@@ -87,6 +89,15 @@ class RequestPolicy:
 
     def _keep_quiet(self, uri: str, reason: EmptyReason) -> None:
         self._periods[uri] = _QuietPeriod(self._clock() + self._settings().quiet_ms / 1000, reason)
+
+
+def _dedent(document: Document, edits: Sequence[Edit]) -> bool:
+    """Return whether the edits of one event, of which the document has the result, remove a line's indentation only."""
+    if len(edits) != 1:
+        return False
+    (edit,) = edits
+    before = document.lines.line(edit.start.line)[: edit.start.column]
+    return not (before + edit.removed).strip(" \t")
 
 
 def begins_with_word(after: str) -> bool:

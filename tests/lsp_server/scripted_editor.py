@@ -164,7 +164,7 @@ class ScriptedEditor:
 
     def edited(self, edits):
         """Pass edits on to the policy and the completer, as the session does."""
-        self.policy.note_edits(URI, edits)
+        self.policy.note_edits(self.document, edits)
         self.completer.document_changed(self.document, edits)
 
     def type(self, text, closed_by=""):

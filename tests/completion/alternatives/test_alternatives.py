@@ -154,14 +154,28 @@ def test_a_manual_request_gets_an_alternative_if_the_first_suggestion_is_dropped
     [
         ("import os\nimpo", "\nimport sys\n\nprint(sys.argv, os.getcwd())\n", "python"),
         ("import a.b.Context;\nimport a.b", "\nimport a.b.pm.PackageManager;\n\nclass A {}\n", "java"),
+        ('NAMES = [\n    "first_letter",\n    "second_letter",\n    ', '\n    "third_letter",\n]\n', "python"),
     ],
 )
 def test_what_stands_below_the_cursor_is_replaced_by_the_next_likely_text(prefix, suffix, language):
     engine = Engine(load_model("default"))
-    request = CompletionRequest(prefix, suffix, language, invoked=True, max_tokens=16)
-    assert last(engine, dataclasses.replace(request, invoked=False)).dropped == "repeats_following"
-    text = last(engine, request).suggestions[0].text
-    assert prefix.rpartition("\n")[2] + text not in suffix
+    for invoked in (False, True):
+        found = last(engine, CompletionRequest(prefix, suffix, language, invoked=invoked, max_tokens=16))
+        assert prefix.rpartition("\n")[2] + found.suggestions[0].text not in suffix
+        assert not found.dropped
+
+
+@pytest.mark.real_model
+def test_what_stands_below_the_cursor_does_not_come_back_because_a_filter_cuts_the_bracket_after_it():
+    names = "".join(f'    "{name}_matching",\n' for name in ("maximum", "hopcroft_karp", "eppstein"))
+    imported = "from networkx.algorithms.bipartite.matrix import biadjacency_matrix\n\n"
+    prefix = f"{imported}__all__ = [\n{names}    "
+    used = '\nINFINITY = float("inf")\n\n\n@nx._dispatchable\ndef hopcroft_karp_matching(G):\n    pass\n'
+    suffix = f'\n    "minimum_weight_full_matching",\n]\n{used}'
+    engine = Engine(load_model("default"))
+    for invoked in (False, True):
+        found = last(engine, CompletionRequest(prefix, suffix, "python", invoked=invoked, max_tokens=16))
+        assert all(each.text not in suffix for each in found.suggestions)
 
 
 def test_alternatives_are_ordered_by_falling_probability(engine):

@@ -320,6 +320,10 @@ def test_a_reweighted_text_leaves_all_others_as_likely_to_each_other(loaded):
             whole = math.log1p((weight - 1) * math.exp(first.total()))
             plain = {(each.start, each.token): each.total for each in first.branches()}
             changed = {(each.start, each.token): each.total for each in first.reweighted(weight).branches()}
+            own = first.reweighted(weight)
+            for top, log_probability in zip(own.top_tokens, own.log_probabilities, strict=False):
+                taken = top.log_probabilities[top.tokens == top.taken]
+                assert taken == pytest.approx([log_probability] * len(taken))
             common = plain.keys() & changed.keys()
             assert all(changed[each] == pytest.approx(plain[each] - whole, abs=1e-3) for each in common)
             compared += len(common)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import queue
 
+from completion.errors import RemoteServerError
 from completion.host.engine_loader import load_remote_engine
+from completion.host.engine_protocol import LoadedEngine
 from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.process.address import host_address
@@ -17,6 +19,7 @@ from completion.remote.address import RemoteAddress
 from completion.request import GrammarMode
 from lsp_server.cli.checks import check_server
 from tests.completion.remote.test_remote_engine import CURSORS, request_at
+from tests.completion.remote.test_replaced_server import changed
 
 REQUEST = request_at(CURSORS[0], filters=False, grammar=GrammarMode.OFF)
 EVERYTHING = RemoteAddress("https://gpu.example:1", token_file="f", token_env="e", ca_file="c", plain_http=True)
@@ -68,6 +71,32 @@ def test_the_status_says_where_text_goes_and_what_fails_until_it_works_again(ser
     assert state.status.sentence.startswith("Ready.")
     assert state.status.code == ""
     worker.stop(100)
+
+
+def test_the_status_names_the_model_that_the_server_has_now(server, tiny_gguf):
+    state, loaded = HostState("m"), queue.Queue[LoadedEngine]()
+
+    def report(outcome):
+        state.ready(outcome.model_name, outcome.device, outcome.context_tokens, outcome.remark)
+        loaded.put(outcome)
+
+    settings = HostSettings(model=f"{tiny_gguf}.folder", remote=RemoteAddress(server.url))
+    worker = EngineWorker(lambda progress: load_remote_engine(settings, progress), HostMetrics(), queue_limit=4)
+    worker.start(silent, report, lambda: None)
+    loaded.get(timeout=100)
+    assert (state.status.model, state.status.context_tokens) == ("tiny", 4096)
+
+    events: queue.Queue[object] = queue.Queue()
+    server.sends["/completion"] = lambda reply: reply.send(reply.recorded[:500])  # it ends, and another one starts
+    worker.submit(Job(Urgency.COMPLETE, REQUEST, events.put))
+    assert isinstance(events.get(timeout=100), RemoteServerError)
+    server.sends = {"/props": changed(model_alias="larger", default_generation_settings={"n_ctx": 3000})}
+    worker.submit(Job(Urgency.COMPLETE, REQUEST, events.put))
+    loaded.get(timeout=100)
+    assert (state.status.phase, state.status.model, state.status.context_tokens) == (HostPhase.READY, "larger", 3000)
+    assert state.status.sentence == f"Ready. The text around the cursor goes to {server.url}."
+    worker.stop(100)
+    assert loaded.empty()
 
 
 def test_the_doctor_names_the_server_and_compares_the_tokens(server, tiny_gguf):

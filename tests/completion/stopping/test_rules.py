@@ -1,4 +1,4 @@
-"""Stop rules about the size of an attempt."""
+"""Stop rules about the size of an attempt, and about a line that never ends."""
 
 import pytest
 
@@ -47,3 +47,37 @@ def test_an_attempt_without_filters_may_write_blanks():
 )
 def test_tokens_that_repeat_what_is_before_the_cursor_do_not_count_for_the_maximum(pieces, is_end):
     assert (end_of(pieces, forced="re", max_tokens=1) is not None) == is_end
+
+
+def text_end(text, **changes):
+    request = CompletionRequest("UNITS = (", ")\n", "python", **changes)
+    return StopRules(request, cursor_context(request)).text_end(text)
+
+
+@pytest.mark.parametrize(
+    "cycle", ['"PB", "EB", "ZB", "YB", ', "0x00, ", "field.value.field.other."], ids=["items", "zeros", "attributes"]
+)
+def test_a_line_that_goes_round_in_circles_ends_before_its_second_round(cycle):
+    begun = '"KB", "MB", '
+    end = text_end(begun + cycle * 10)
+    assert end is not None
+    assert end.reason is StopReason.REPETITION
+    assert end.length <= len(begun + cycle)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ", ".join(f'"{unit}"' for unit in ("KB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB", "RB", "QB")),
+        ", ".join(str(number) for number in range(100, 140)),
+        "%02x:%02x:%02x:%02x:%02x:%02x",
+        "Matcher[Any, Any, Any, Any, Any, Any]",
+        "[usize, usize, usize, usize, usize, usize, usize]",
+    ],
+)
+def test_a_true_list_goes_on(line):
+    assert not any(text_end(line[:length]) for length in range(len(line)))
+
+
+def test_an_attempt_without_filters_may_go_round_in_circles():
+    assert text_end("0x00, " * 40, filters=False) is None

@@ -1,5 +1,7 @@
 """How long no suggestion appears after a deletion and a rejection, and in which lines none does."""
 
+import pytest
+
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.suggesting.request_policy import MAX_LINE_CHARACTERS
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor
@@ -40,11 +42,32 @@ def test_blanks_that_the_editor_trims_with_a_line_break_are_no_deletion():
     editor.break_line("    ")
     assert editor.document.lines.text() == "def f():\n    x = 1\n\n    "
     assert refusal(editor) is None
-    editor.delete(1)
+    editor.edit(0, 3, "")
     assert refusal(editor) is EmptyReason.DELETING
     editor.type(" ")
     editor.break_line("    ")
     assert refusal(editor) is None
+
+
+@pytest.mark.parametrize(("text", "removed"), [(BLANK_LINE, 4), (BLANK_LINE, 1), ("if a:\n\tb()\n\t\t", 1)])
+def test_removed_indentation_is_no_deletion(text, removed):
+    editor = ScriptedEditor(text, quiet_ms=1000 * QUIET_S)
+    editor.delete(removed)
+    assert refusal(editor) is None
+
+
+@pytest.mark.parametrize("text", ["x = ", "def f():\n    x = 1\n", "x = 1\n    y"])
+def test_other_blanks_and_line_breaks_are_deletions(text):
+    editor = ScriptedEditor(text, quiet_ms=1000 * QUIET_S)
+    editor.delete(1)
+    assert refusal(editor) is EmptyReason.DELETING
+
+
+def test_removed_indentation_does_not_end_the_quiet_after_a_deletion():
+    editor = ScriptedEditor("if a:\n    b", quiet_ms=1000 * QUIET_S)
+    for _ in range(2):
+        editor.delete(1)
+        assert refusal(editor) is EmptyReason.DELETING
 
 
 def test_several_cursors_that_only_delete_keep_quiet():
