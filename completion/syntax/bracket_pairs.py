@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from completion.syntax.brackets import CLOSER_OF, Bracket, Scan
+from completion.syntax.indent_style import depth
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +25,9 @@ def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str)
     """Match openers before the cursor with closers after it; return the openers, innermost last.
 
     A closer on the cursor's line matches the innermost opener of its kind. A closer that begins a later line matches
-    the opener whose line has the same indentation. If closers are missing, the innermost openers of the cursor's line
-    stay unmatched, because that line is being typed.
+    the opener whose line has the same indentation, else the opener whose statement begins on a line of that
+    indentation, as a class whose header goes on in a second line. If closers are missing, the innermost openers of the
+    cursor's line stay unmatched, because that line is being typed.
 
     Args:
         before: Scan of `before_text`.
@@ -47,9 +49,13 @@ def _pair(waiting: list[Bracket], found: list[Bracket], before_text: str, after_
     """Return the offsets of matched openers and closers; remove matched and skipped openers from `waiting`."""
     closed: dict[int, int] = {}
     fitting = _by_closer(waiting, before_text) if found else {}
+    by_head: dict[tuple[str, str], list[int]] | None = None
     for closer in found:
         indent = _indent_of_first(after_text, closer.offset)
         chosen = _last_below(len(waiting), fitting.get((closer.character, indent), []))
+        if chosen is None and indent is not None:
+            by_head = _by_head(waiting, before_text) if by_head is None else by_head
+            chosen = _last_below(len(waiting), by_head.get((closer.character, indent), []))
         if chosen is None:
             chosen = _last_below(len(waiting), fitting.get((closer.character, None), []))
         if chosen is not None:
@@ -69,6 +75,34 @@ def _by_closer(waiting: list[Bracket], text: str) -> dict[tuple[str, str | None]
         for indent in (indents[start], None):
             fitting.setdefault((CLOSER_OF[opener.character], indent), []).append(index)
     return fitting
+
+
+def _by_head(waiting: list[Bracket], text: str) -> dict[tuple[str, str], list[int]]:
+    """Return ascending indices of openers below their statement's first line by closer and that line's indentation."""
+    fitting: dict[tuple[str, str], list[int]] = {}
+    outside = -1
+    for index, opener in enumerate(waiting):
+        indent = _head_indent(text, outside, opener.offset)
+        outside = opener.offset
+        if indent is not None:
+            fitting.setdefault((CLOSER_OF[opener.character], indent), []).append(index)
+    return fitting
+
+
+def _head_indent(text: str, outside: int, opener: int) -> str | None:
+    """Return the indentation of the line above an opener's where its statement begins; None if that is the same line.
+
+    Args:
+        text: Text with the opener.
+        outside: Offset of the bracket around the statement, which begins below it; -1 for none.
+        opener: Offset of the opener.
+    """
+    start = text.find("\n", outside, opener) + 1 if outside >= 0 else 0
+    if outside >= 0 and not start:
+        return None
+    *above, own = text[start:opener].split("\n")
+    head = next((line for line in reversed(above) if line.strip() and depth(line) < depth(own)), None)
+    return None if head is None else _indent(head, 0, len(head))
 
 
 def _last_below(bound: int, indices: list[int]) -> int | None:

@@ -16,6 +16,11 @@ from tests.completion.work import lines_run
         ("f() {\n  if (a) {\n", "\n}\n", [("{", 1), ("{", None)]),
         ("f() {\n  if (a) {\n", "\n  }\n}\n", [("{", 5), ("{", 3)]),
         ("a(\n  b[", "]\n", [("(", None), ("[", 0)]),
+        # the header of the class goes on in a second line, so the closer below is the class's
+        ("class A\n    extends B {\n  f() {\n", "\n}\n", [("{", 1), ("{", None)]),
+        ("f() {\n  if (a &&\n      b) {\n    for (;;) {\n", "\n  }\n}\n", [("{", 5), ("{", 3), ("{", None)]),
+        ("class A\n    extends B {\n  f() {\n", "\n  }\n}\n", [("{", 5), ("{", 3)]),
+        ("a\n    .b(() {\n      c(() {", "\n    });\n", [("(", 6), ("{", 5), ("(", None), ("{", None)]),
     ],
 )
 def test_openers_are_matched_with_the_closers_after_the_cursor(before, after, expected):
