@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from completion.syntax.brackets import CLOSER_OF, Bracket, Scan
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Bracket, Scan
 from completion.syntax.indent_style import depth
+
+_BEGINS_CODE = re.compile(r"\w")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str)
     A closer on the cursor's line matches the innermost opener of its kind. A closer that begins a later line matches
     the opener whose line has the same indentation, else the opener whose statement begins on a line of that
     indentation, as a class whose header goes on in a second line. If closers are missing, the innermost openers of the
-    cursor's line stay unmatched, because that line is being typed.
+    cursor's line stay unmatched, because that line is being typed. So does the innermost opener of a block that is
+    indented like the block around it, as a namespace's, if other code with that indentation precedes the closer.
 
     Args:
         before: Scan of `before_text`.
@@ -41,6 +45,8 @@ def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str)
     closed = _pair(waiting, near, before_text, after_text)
     later = list(after.unopened[len(near) :])
     _leave_open(waiting, later, before_text.rfind("\n") + 1)
+    if _is_block_open(waiting, later, before_text, after_text):
+        waiting.pop()
     closed |= _pair(waiting, later, before_text, after_text)
     return tuple(OpenBracket(opener.character, closed.get(opener.offset)) for opener in before.open)
 
@@ -122,6 +128,32 @@ def _leave_open(waiting: list[Bracket], later: list[Bracket], line_start: int) -
     for _ in range(openers - closers):
         if waiting[-1].offset >= line_start:
             waiting.pop()
+
+
+def _is_block_open(waiting: list[Bracket], later: list[Bracket], before_text: str, after_text: str) -> bool:
+    """Return whether the innermost block has no closer and is indented like the block around it, whose closer follows.
+
+    Either other code of that indentation precedes the closer, or the block is begun on the cursor's line, nothing
+    precedes the closer, and the document has too few closers.
+    """
+    blocks = [opener for opener in waiting if opener.character == "{"]
+    if len(blocks) < 2 or waiting[-1] is not blocks[-1]:
+        return False
+    outside, inside = (_indent_of_line(before_text, opener.offset) for opener in blocks[-2:])
+    closers = [closer.offset for closer in later if closer.character == "}"]
+    end = next((offset for offset in closers if _indent_of_first(after_text, offset) == inside), None)
+    if inside != outside or end is None:
+        return False
+    between = [line for line in after_text[:end].split("\n")[1:-1] if line.strip()]
+    if any(line.startswith(inside) and _BEGINS_CODE.match(line, len(inside)) for line in between):
+        return True
+    is_typed = "\n" not in before_text[waiting[-1].offset :]
+    return is_typed and not between and len(closers) < len(blocks) and len(after_text) < SCAN_AFTER
+
+
+def _indent_of_line(text: str, offset: int) -> str:
+    """Return the leading blanks of the line of an offset."""
+    return _indent(text, text.rfind("\n", 0, offset) + 1, offset)
 
 
 def _indent(text: str, start: int, end: int) -> str:
