@@ -136,8 +136,9 @@ class Context:
         found = self.scan(text + self.suffix[:SCAN_AFTER])
         waiting = [bracket.character for bracket in self.before.open]
         alone = int(len(on_line.string) == 1)
-        for closer in found.unopened:
-            if waiting and CLOSER_OF[waiting[-1]] == closer.character:
+        further = (bracket for bracket in reversed(self.open) if bracket.closed_at == SCAN_AFTER)
+        for closer in (*(one.character for one in found.unopened), *(CLOSER_OF[one.character] for one in further)):
+            if waiting and CLOSER_OF[waiting[-1]] == closer:
                 waiting.pop()
             else:
                 alone += 1

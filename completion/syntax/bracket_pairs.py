@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Bracket, Scan
-from completion.syntax.indent_style import depth
+from completion.syntax.indent_style import columns, depth
 
 _BEGINS_CODE = re.compile(r"\w")
+_STATEMENT_ENDS = ("{", "}", ";")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +19,8 @@ class OpenBracket:
 
     Attributes:
         character: The opener.
-        closed_at: Offset of its closer in the text after the cursor; None if the document has none.
+        closed_at: Offset of its closer in the text after the cursor, `SCAN_AFTER` if it is further down than that text
+            goes; None if the document has none.
     """
 
     character: str
@@ -48,6 +51,8 @@ def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str)
     if _is_block_open(waiting, later, before_text, after_text):
         waiting.pop()
     closed |= _pair(waiting, later, before_text, after_text)
+    if len(after_text) >= SCAN_AFTER:
+        closed |= dict.fromkeys(_closed_below(waiting, before_text, after_text), SCAN_AFTER)
     return tuple(OpenBracket(opener.character, closed.get(opener.offset)) for opener in before.open)
 
 
@@ -107,8 +112,12 @@ def _head_indent(text: str, outside: int, opener: int) -> str | None:
     if outside >= 0 and not start:
         return None
     *above, own = text[start:opener].split("\n")
-    head = next((line for line in reversed(above) if line.strip() and depth(line) < depth(own)), None)
-    return None if head is None else _indent(head, 0, len(head))
+    for line in reversed(above):
+        if not line.strip() or line.rstrip().endswith(_STATEMENT_ENDS):
+            return None
+        if depth(line) < depth(own):
+            return _indent(line, 0, len(line))
+    return None
 
 
 def _last_below(bound: int, indices: list[int]) -> int | None:
@@ -149,6 +158,18 @@ def _is_block_open(waiting: list[Bracket], later: list[Bracket], before_text: st
         return True
     is_typed = "\n" not in before_text[waiting[-1].offset :]
     return is_typed and not between and len(closers) < len(blocks) and len(after_text) < SCAN_AFTER
+
+
+def _closed_below(waiting: list[Bracket], before_text: str, after_text: str) -> Iterator[int]:
+    """Return the offsets of openers whose block goes on to the end of `after_text`: all of it is indented deeper."""
+    least = min((depth(line) for line in after_text.split("\n")[1:] if line.strip()), default=0)
+    outside = -1
+    for opener in waiting:
+        head = _head_indent(before_text, outside, opener.offset)
+        indent = _indent_of_line(before_text, opener.offset) if head is None else head
+        if columns(indent) < least:
+            yield opener.offset
+        outside = opener.offset
 
 
 def _indent_of_line(text: str, offset: int) -> str:
