@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 TAB_COLUMNS = 4
 """Width of a tab in columns, as models use it."""
 
 _INDENT = re.compile(r"^([ \t]+)(?!\*(?:[\s/]|\Z))\S", re.MULTILINE)  # lines of a block comment are a column deeper
 _SAMPLE = 8_000  # characters that are looked at on either side of the cursor
+_BLOCK_OPENERS = ("{", ":")
+_LEVELS = frozenset({2, 3, 4, 8})  # widths of a level in columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +67,24 @@ def _unit(text: str) -> str:
         return ""
     if sum(indent[0] == "\t" for indent in indents) * 2 > len(indents):
         return "\t"
+    if blocks := _levels(_block_steps(text)):
+        return " " * min(blocks, key=lambda step: (-blocks[step], step))
     widths = [len(indent) for indent in indents if "\t" not in indent]
-    steps = Counter(
-        abs(width - before)
-        for before, width in zip([0, *widths], widths, strict=False)
-        if abs(width - before) in (2, 3, 4, 8)
-    )
+    steps = _levels(abs(width - before) for before, width in zip([0, *widths], widths, strict=False))
     # Continuation lines and nested ends add larger steps: of two steps that are about as frequent, take the smaller.
     most = max(steps.values(), default=0)
     return " " * min((step for step, count in steps.items() if count * 2 >= most), default=0)
+
+
+def _levels(steps: Iterable[int]) -> Counter[int]:
+    """Count the steps that can be a level."""
+    return Counter(step for step in steps if step in _LEVELS)
+
+
+def _block_steps(text: str) -> Iterator[int]:
+    """Return by how many spaces each line is indented deeper than the line above it that opens a block."""
+    for above, below in pairwise(text.split("\n")):
+        if above.endswith(_BLOCK_OPENERS) and below.strip():
+            widths = [len(line) - len(line.lstrip(" ")) for line in (above, below)]
+            if widths[1] > widths[0]:
+                yield widths[1] - widths[0]
