@@ -14,6 +14,7 @@ TAB_COLUMNS = 4
 _INDENT = re.compile(r"^([ \t]+)(?!\*(?:[\s/]|\Z))\S", re.MULTILINE)  # lines of a block comment are a column deeper
 _SAMPLE = 8_000  # characters that are looked at on either side of the cursor
 _BLOCK_OPENERS = ("{", ":")
+_WRAP_OPENERS = ("(", "[", "=>", "->")  # what follows is often indented by more than a level
 _LEVELS = frozenset({2, 3, 4, 8})  # widths of a level in columns
 
 
@@ -23,9 +24,11 @@ class IndentStyle:
 
     Attributes:
         unit: One level of indentation: a tab or spaces; "" if the document is not indented.
+        wraps: Columns by which spaces indent a line below one that opens an argument list or ends with an arrow.
     """
 
     unit: str
+    wraps: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, prefix: str, suffix: str) -> IndentStyle:
@@ -37,7 +40,9 @@ class IndentStyle:
         before, after = prefix[-_SAMPLE:], suffix[:_SAMPLE]
         above, line = before[: before.rfind("\n") + 1], before[before.rfind("\n") + 1 :]
         in_brackets = above.rstrip().endswith(("(", "[", ","))
-        return cls(_unit(above + after[after.find("\n") + 1 :]) or _unit("" if in_brackets else line + "|"))
+        around = above + after[after.find("\n") + 1 :]
+        wraps = frozenset(_steps_after(_WRAP_OPENERS, around))
+        return cls(_unit(around) or _unit("" if in_brackets else line + "|"), wraps)
 
 
 def columns(blanks: str) -> int:
@@ -67,7 +72,7 @@ def _unit(text: str) -> str:
         return ""
     if sum(indent[0] == "\t" for indent in indents) * 2 > len(indents):
         return "\t"
-    if blocks := _levels(_block_steps(text)):
+    if blocks := _levels(_steps_after(_BLOCK_OPENERS, text)):
         return " " * min(blocks, key=lambda step: (-blocks[step], step))
     widths = [len(indent) for indent in indents if "\t" not in indent]
     steps = _levels(abs(width - before) for before, width in zip([0, *widths], widths, strict=False))
@@ -81,10 +86,10 @@ def _levels(steps: Iterable[int]) -> Counter[int]:
     return Counter(step for step in steps if step in _LEVELS)
 
 
-def _block_steps(text: str) -> Iterator[int]:
-    """Return by how many spaces each line is indented deeper than the line above it that opens a block."""
+def _steps_after(openers: tuple[str, ...], text: str) -> Iterator[int]:
+    """Return by how many spaces each line is indented deeper than the line above it that ends with an opener."""
     for above, below in pairwise(text.split("\n")):
-        if above.endswith(_BLOCK_OPENERS) and below.strip():
+        if above.endswith(openers) and below.strip():
             widths = [len(line) - len(line.lstrip(" ")) for line in (above, below)]
             if widths[1] > widths[0]:
                 yield widths[1] - widths[0]
