@@ -95,7 +95,7 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
     kept = len(text)
     settled = _in_code_of_string(text, result, context)
     if settled is not None:
-        return settled, 0, None, kept
+        return settled, len(text.rstrip("".join(_PUNCTUATION))), None, kept
     covered, last, cut = _closers_in_string(text, result, context)
     if cut is not None:
         return covered, last, cut, kept
