@@ -198,7 +198,7 @@ def _inserted(text: str, begun: str, after: str) -> tuple[int, int]:
         if closer in _BLANKS:
             continue
         at = -1
-        if closer in _QUOTES and begun.count(closer) % 2 and text.count(closer) % 2:
+        if closer in _QUOTES and all(each.count(closer) % 2 for each in (begun, text, after)):
             at = text.rfind(closer)
         elif opened and opened.pop() == closer and closer not in again and unopened:
             next_one = unopened.popleft()
