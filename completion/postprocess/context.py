@@ -131,7 +131,12 @@ class Context:
         return self.before.comment and "\n" not in text
 
     def unpaired(self, text: str) -> int:
-        """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor."""
+        """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor.
+
+        Those in the comment around the cursor do not count.
+        """
+        if self.within_comment(text):
+            return 0
         on_line = self.scan(text + self.line_after)
         found = self.scan(text + self.suffix[:SCAN_AFTER])
         waiting = [bracket.character for bracket in self.before.open]
