@@ -16,6 +16,7 @@ _SAMPLE = 8_000  # characters that are looked at on either side of the cursor
 _BLOCK_OPENERS = ("{", ":")
 _WRAP_OPENERS = ("(", "[", "=>", "->")  # what follows is often indented by more than a level
 _LEVELS = frozenset({2, 3, 4, 8})  # widths of a level in columns
+_MAX_DEEPER = 8  # lines that are deeper than the one above, for each one below an opener; more where words open blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,10 @@ def _unit(text: str) -> str:
         return ""
     if sum(indent[0] == "\t" for indent in indents) * 2 > len(indents):
         return "\t"
-    if blocks := _levels(_steps_after(_BLOCK_OPENERS, text)):
-        return " " * min(blocks, key=lambda step: (-blocks[step], step))
     widths = [len(indent) for indent in indents if "\t" not in indent]
+    blocks = _levels(_steps_after(_BLOCK_OPENERS, text))
+    if blocks and blocks.total() * _MAX_DEEPER >= len(list(_steps_after("", text))):
+        return " " * min(blocks, key=lambda step: (-blocks[step], step))
     steps = _levels(abs(width - before) for before, width in zip([0, *widths], widths, strict=False))
     # Continuation lines and nested ends add larger steps: of two steps that are about as frequent, take the smaller.
     most = max(steps.values(), default=0)
@@ -86,8 +88,8 @@ def _levels(steps: Iterable[int]) -> Counter[int]:
     return Counter(step for step in steps if step in _LEVELS)
 
 
-def _steps_after(openers: tuple[str, ...], text: str) -> Iterator[int]:
-    """Return by how many spaces each line is indented deeper than the line above it that ends with an opener."""
+def _steps_after(openers: str | tuple[str, ...], text: str) -> Iterator[int]:
+    """Return by how many spaces each line is indented deeper than the line above it, which ends with an opener."""
     for above, below in pairwise(text.split("\n")):
         if above.endswith(openers) and below.strip():
             widths = [len(line) - len(line.lstrip(" ")) for line in (above, below)]
