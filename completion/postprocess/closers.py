@@ -95,7 +95,7 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
     kept = len(text)
     settled = _in_code_of_string(text, result, context)
     if settled is not None:
-        return settled, 0, None, kept
+        return settled, len(text.rstrip("".join(_PUNCTUATION))), None, kept
     covered, last, cut = _closers_in_string(text, result, context)
     if cut is not None:
         return covered, last, cut, kept
@@ -198,7 +198,7 @@ def _inserted(text: str, begun: str, after: str) -> tuple[int, int]:
         if closer in _BLANKS:
             continue
         at = -1
-        if closer in _QUOTES and begun.count(closer) % 2 and text.count(closer) % 2:
+        if closer in _QUOTES and all(each.count(closer) % 2 for each in (begun, text, after)):
             at = text.rfind(closer)
         elif opened and opened.pop() == closer and closer not in again and unopened:
             next_one = unopened.popleft()

@@ -131,13 +131,19 @@ class Context:
         return self.before.comment and "\n" not in text
 
     def unpaired(self, text: str) -> int:
-        """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor."""
+        """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor.
+
+        Those in the comment around the cursor do not count.
+        """
+        if self.within_comment(text):
+            return 0
         on_line = self.scan(text + self.line_after)
         found = self.scan(text + self.suffix[:SCAN_AFTER])
         waiting = [bracket.character for bracket in self.before.open]
         alone = int(len(on_line.string) == 1)
-        for closer in found.unopened:
-            if waiting and CLOSER_OF[waiting[-1]] == closer.character:
+        further = (bracket for bracket in reversed(self.open) if bracket.closed_at == SCAN_AFTER)
+        for closer in (*(one.character for one in found.unopened), *(CLOSER_OF[one.character] for one in further)):
+            if waiting and CLOSER_OF[waiting[-1]] == closer:
                 waiting.pop()
             else:
                 alone += 1

@@ -11,7 +11,8 @@ from completion.syntax.indent_style import columns
 from completion.syntax.line_roles import is_item
 
 _QUOTES = ('"', "'", "`")
-_OPENERS = ("{", "(", "[", ":", "=>", "->", "do", "then")
+_BLOCK_OPENERS = ("{", ":", "do", "then")
+_OPENERS = (*_BLOCK_OPENERS, "(", "[", "=>", "->")
 
 _AS_WRITTEN = frozenset({"makefile", "markdown", "plaintext", "restructuredtext", "asciidoc", "git-commit"})
 """Languages in which another indentation has another meaning: recipes begin with a tab, code with four blanks."""
@@ -105,7 +106,8 @@ def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], 
         written = "\t" * (width // 4) + " " * (width % 4) if unit == "\t" else " " * width
         levels[:] = [(width, written)]
         return written
-    if above.rstrip().endswith(_OPENERS) and unit and not is_item(above):  # the keys of an item are deeper than it
+    wraps = width - known in context.indent.wraps and not above.rstrip().endswith(_BLOCK_OPENERS)
+    if above.rstrip().endswith(_OPENERS) and unit and not wraps and not is_item(above):  # an item's keys are deeper
         written += unit
     elif unit == "\t" or ("\t" in blanks and not unit):  # in a document without indented lines the text's tabs stay
         written += "\t" * ((width - known) // 4) + " " * ((width - known) % 4)

@@ -22,12 +22,14 @@ _CODE_IN_STRING = frozenset({"interpolation", "string_interpolation", "template_
 
 _BEGINS_CODE = {
     **dict.fromkeys(["ruby", "crystal", "elixir"], ("#{",)),
-    **dict.fromkeys(["kotlin", "groovy", "dart"], ("${",)),
+    **dict.fromkeys(["kotlin", "groovy", "dart", "scala", "terraform"], ("${",)),
     "shellscript": ("$(", "${"),
     "julia": ("$(",),
     "swift": ("\\(",),
 }
 """By language, what begins code in a string; in a backslash's case, it is no escape."""
+_WITH_CODE = {"dart": "\"'"}
+"""By language, the quotes of strings with code; elsewhere only double ones are."""
 _QUOTES = frozenset("\"'")
 
 
@@ -72,26 +74,26 @@ def waiting_closers(line: str, language: str) -> tuple[str, ...]:
 
     The code has strings of its own, as in `"$(cat "$file")"`.
     """
-    begins = _BEGINS_CODE.get(language, ())
-    if not any(begin in line for begin in begins):
+    if not any(begin in line for begin in _BEGINS_CODE.get(language, ())):
         return ()
-    waiting, _ = _follow(line, (), begins)
+    waiting, _ = _follow(line, (), language)
     return tuple(waiting) if any(closer in _QUOTES for closer in waiting[:-1]) else ()
 
 
 def closed_by(text: str, waiting: Sequence[str], language: str) -> str:
     """Return which of the waiting closers a text has, innermost first, without those of what it opens again."""
-    after, left = _follow(text, waiting, _BEGINS_CODE[language])
+    after, left = _follow(text, waiting, language)
     return "".join(reversed(waiting[left:])).removesuffix("".join(reversed(after[left:])))
 
 
-def _follow(text: str, waiting: Sequence[str], begins: Sequence[str]) -> tuple[list[str], int]:
+def _follow(text: str, waiting: Sequence[str], language: str) -> tuple[list[str], int]:
     """Return what is waiting after a text, and how many of the first ones were waiting all the time."""
+    begins, with_code = _BEGINS_CODE[language], _WITH_CODE.get(language, '"')
     stack, least, position = list(waiting), len(waiting), 0
     while position < len(text):
         character, inside = text[position], stack[-1] if stack else ""
         begin = next((each for each in begins if text.startswith(each, position)), "")
-        if inside in _QUOTES and inside != "'" and begin:
+        if begin and inside and inside in with_code:
             stack.append(CLOSER_OF[begin[-1]])
             position += len(begin)
             continue

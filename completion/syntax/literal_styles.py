@@ -104,7 +104,7 @@ def _regex(after: str, *others: str) -> str:
 _TRIPLE = "\"\"\" '''"
 _QUOTES = "\" '"
 _BLOCK = "/* */"
-# Only a complete character literal is skipped, because Rust's lifetimes have a single apostrophe.
+# Only a complete character literal is skipped: Rust's lifetimes and Scala's symbols have a single apostrophe.
 _CHARACTER = r"'(?:\\[^\n']{1,9}|[^'\\\n])'"
 _AFTER_NAME = _CHARACTER.replace("'", r"'(?<![\w)\]}.']')", 1)  # where names can end with an apostrophe
 _APOSTROPHE = r"'(?<!\w')"  # text that is not quoted has its own
@@ -120,6 +120,7 @@ _COMPONENT = _style("//", _QUOTES, "`", blocks=f"{_BLOCK} <!-- -->", skipped=_IN
 _GO = _style("//", _QUOTES, "`", blocks=_BLOCK, raw="`")
 _C = _style("//", _QUOTES, blocks=_BLOCK)
 _JVM = _style("//", _QUOTES, '"""', blocks=_BLOCK)
+_SCALA = _style("//", '"', '"""', blocks=_BLOCK, whole=_CHARACTER)  # `'a` is a symbol, `'{ a }` quotes code
 _DART = _style("//", _QUOTES, _TRIPLE, blocks=_BLOCK)
 _CSHARP = _style("//", _QUOTES, '"""', blocks=_BLOCK, long='@" " @$" "')
 _PHP = _style("// #", _QUOTES, blocks=_BLOCK, where={"#": r"#(?!\[)", "'": _APOSTROPHE})
@@ -192,7 +193,8 @@ COMPLETE_STYLES = {
     **_of_each(_COMPONENT, "vue svelte"),
     **_of_each(_C, "c cpp objective-c objective-cpp cuda-cpp jsonc zig proto3 solidity glsl"),
     **_of_each(_GO, "go gomod"),
-    **_of_each(_JVM, "java kotlin swift scala"),
+    "scala": _SCALA,
+    **_of_each(_JVM, "java kotlin swift"),
     **_of_each(_DART, "dart groovy"),
     **_of_each(_SCSS, "scss less"),
     **_of_each(_BUILD, "dockerfile makefile"),

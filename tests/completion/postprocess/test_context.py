@@ -2,8 +2,9 @@
 
 import pytest
 
-from completion.postprocess.context import SCAN_BEFORE, Context, near_before
-from completion.request import Mode
+from completion.postprocess import apply_filters
+from completion.postprocess.context import SCAN_BEFORE, Context, Dropped, DropReason, near_before
+from completion.request import Mode, Suggestion
 from completion.syntax.brackets import scan
 
 FUNCTION = '''def area(width, height):
@@ -51,3 +52,25 @@ def test_the_scanned_part_stays_the_same_while_a_line_is_typed():
 def test_a_quote_far_above_does_not_make_a_string_of_all_below_it():
     text = '"""' + "x = f(1)\n" * SCAN_BEFORE
     assert len(near_before(text, "python")) < 2 * SCAN_BEFORE
+
+
+@pytest.mark.parametrize("head", ["class A {\n", "class A\n    extends B {\n"])
+@pytest.mark.parametrize("language", ["dart", "swift", "kotlin"])
+def test_a_class_that_goes_on_far_below_is_not_closed_in_its_middle(head, language):
+    below = "\n" + "  int b = 1\n" * SCAN_BEFORE + "}\n"
+    between = Context.of(f"{head}  int c = 1\n", below, language, Mode.BLOCK)
+    assert apply_filters(Suggestion("}\n"), between) == Dropped(DropReason.DOUBLED_CLOSER)
+    begun = Context.of(f"{head}  f() {{", below, language, Mode.BLOCK)
+    whole = apply_filters(Suggestion("\n    g()\n  }\n}\n"), begun)
+    assert isinstance(whole, Suggestion)
+    assert whole.text == "\n    g()\n  }"
+
+
+def test_a_block_whose_class_begins_far_above_needs_its_closer():
+    above = "}\n" + "  int b = 1;\n" * SCAN_BEFORE
+    context = Context.of(
+        f"class A {{\n{above}\n  f() {{", "\n" + "  int b = 1;\n" * SCAN_BEFORE + "}\n", "dart", Mode.BLOCK
+    )
+    whole = apply_filters(Suggestion("\n    g();\n  }\n}\n"), context)
+    assert isinstance(whole, Suggestion)
+    assert whole.text == "\n    g();\n  }"

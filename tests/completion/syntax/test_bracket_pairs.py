@@ -16,6 +16,19 @@ from tests.completion.work import lines_run
         ("f() {\n  if (a) {\n", "\n}\n", [("{", 1), ("{", None)]),
         ("f() {\n  if (a) {\n", "\n  }\n}\n", [("{", 5), ("{", 3)]),
         ("a(\n  b[", "]\n", [("(", None), ("[", 0)]),
+        # the header of the class goes on in a second line, so the closer below is the class's
+        ("class A\n    extends B {\n  f() {\n", "\n}\n", [("{", 1), ("{", None)]),
+        ("f() {\n  if (a &&\n      b) {\n    for (;;) {\n", "\n  }\n}\n", [("{", 5), ("{", 3), ("{", None)]),
+        ("class A\n    extends B {\n  f() {\n", "\n  }\n}\n", [("{", 5), ("{", 3)]),
+        # the block around is not indented, so the closer below may be its own
+        ("namespace a {\nvoid f() {", "\n\nvoid g() {\n}\n}\n", [("{", 15), ("{", None)]),
+        ("namespace a {\nvoid f() {\n  ", "\nint b;\n}\n", [("{", 8), ("{", None)]),
+        ("namespace a {\nvoid f() {", "\n\n}\n", [("{", 2), ("{", None)]),
+        ("namespace a {\nvoid f() {", "\n  b();\n}\n", [("{", None), ("{", 8)]),
+        ("namespace a {\nvoid f() {", "\n}\n}\n", [("{", 3), ("{", 1)]),
+        ("namespace a {\nvoid f() {\n  ", "\n  b();\n#if C\n}\n\nint d;\n}\n", [("{", 24), ("{", 14)]),
+        ("switch (a) {\ncase 1: {\n  ", "\n}\ncase 2: {\n}\n}\n", [("{", 15), ("{", 1)]),
+        ("a\n    .b(() {\n      c(() {", "\n    });\n", [("(", 6), ("{", 5), ("(", None), ("{", None)]),
     ],
 )
 def test_openers_are_matched_with_the_closers_after_the_cursor(before, after, expected):
