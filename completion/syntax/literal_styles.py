@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -101,6 +101,7 @@ def _regex(after: str, *others: str) -> str:
     return rf"/(?:{'|'.join(before)})(?![*/])"
 
 
+_MAX_NESTED = 2  # brackets in brackets of a literal, as in `%r{(?:#{a.map { b }})}`
 _TRIPLE = "\"\"\" '''"
 _QUOTES = "\" '"
 _BLOCK = "/* */"
@@ -109,6 +110,29 @@ _CHARACTER = r"'(?:\\[^\n']{1,9}|[^'\\\n])'"
 _AFTER_NAME = _CHARACTER.replace("'", r"'(?<![\w)\]}.']')", 1)  # where names can end with an apostrophe
 _APOSTROPHE = r"'(?<!\w')"  # text that is not quoted has its own
 _ESCAPED = r"\\."
+_AFTER_NO_NAME = r"\?(?<![\w)\]}]\?)"
+_BRACKET_OR_QUOTE = rf"{_AFTER_NO_NAME}\\?[\"'\[\](){{}}](?![\w@:$\"'\[({{])"  # the character itself, as `?(`
+_WITHIN_CODE = r"#(?!\{)"  # in a string that is in the code of a string, as in `"#{a ? "#{b}" : c}"`
+
+
+def _sigil(begin: str, delimiters: Sequence[str]) -> str:
+    """Return a pattern of literals that begin with `begin` and a delimiter, and end on the same line.
+
+    Brackets of the delimiter's kind in a literal are in pairs.
+
+    Args:
+        begin: Pattern of what is before the delimiter.
+        delimiters: Characters that begin and end a literal; one character if both are the same.
+    """
+    kinds = []
+    for first, last in ((each[0], each[-1]) for each in delimiters):
+        other = rf"\\.|[^\\\n\{first}\{last}]"
+        inner = rf"(?:{other})*+"
+        for _ in range(_MAX_NESTED if first != last else 0):
+            inner = rf"(?:{other}|\{first}{inner}\{last})*+"
+        kinds.append(rf"\{first}{inner}\{last}")
+    return rf"{begin}(?:{'|'.join(kinds)})"
+
 
 _PYTHON = _style("#", _QUOTES, _TRIPLE)
 _SCRIPT_REGEX = _regex(r"(,=:\[&|?;", r"(?<=\breturn /)", r"(?<=\bcase /)")  # no brace: Svelte has `{/if}`
@@ -127,11 +151,22 @@ _PHP = _style("// #", _QUOTES, blocks=_BLOCK, where={"#": r"#(?!\[)", "'": _APOS
 _RUST = _style("//", "", '"', blocks=_BLOCK, whole=_CHARACTER)
 _JSON = _style("", '"')
 _R = _style("#", "", _QUOTES)
-_ELIXIR = _style("#", "", f"{_QUOTES} {_TRIPLE}")
+_ELIXIR_SIGIL = _sigil(r"~[A-Za-z]+", ["()", "[]", "{}", "<>", "/", "|"])
+_ELIXIR = _style(
+    *("#", "", f"{_QUOTES} {_TRIPLE}"), skipped=f"{_ELIXIR_SIGIL}|{_BRACKET_OR_QUOTE}", where={"#": _WITHIN_CODE}
+)
 _JULIA = _style("#", "", '" """', blocks="#= =#", whole=_AFTER_NAME)
 _TOML = _style("#", _QUOTES, _TRIPLE, raw="' '''")
 _WORD_REGEX = r"(?<=\w /)(?!\s)"  # `when /a/`, `split /,/`: a division has a blank on both sides or on none
-_RUBY = _style("#", "", _QUOTES, skipped=_regex(r"(,=:\[&|?;{~", _WORD_REGEX))
+_RUBY_LITERAL = "|".join(
+    (
+        _sigil("%[rwWiIqQxs]?", ["()", "[]", "{}"]),
+        _sigil("%[rwWiIqQxs]", ["<>", "/", "|", "!"]),
+        _BRACKET_OR_QUOTE,
+        _regex(r"(,=:\[&|?;{~", _WORD_REGEX),
+    )
+)
+_RUBY = _style("#", "", _QUOTES, skipped=_RUBY_LITERAL, where={"#": _WITHIN_CODE})
 _PERL_REGEX = _regex(r"(,=:\[&|?;{~", _WORD_REGEX, r"(?<=[^\w$@%>][ms]/)", r"(?<=[^\w$@%>]qr/)")
 _PERL = _style("#", "", _QUOTES, skipped=_PERL_REGEX, where={"#": r"#(?<!\$#)"})
 _SHELL = _style(

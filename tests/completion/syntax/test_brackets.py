@@ -103,6 +103,39 @@ def test_a_regular_expression_has_no_brackets_and_quotes(language, text):
 
 
 @pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("ruby", "A = %r{(?:\\w+|[*(]/#{b.map { |c| %w[(] }})\\s{2}'}.freeze"),
+        ("ruby", "f %(You're my \\) [boy), body; g(%w<' (>, %i|[|, %q!'!)"),
+        ("ruby", "a.putc(?\"); [?[, ?', ?\\(] if b.empty?(c) && d?('e')"),
+        ("ruby", "f(a % [b], a %[b], a % (b), c ? [d] : (e))"),
+        ("ruby", 'f("#{a ? "#{b}" : c})")'),
+        ("elixir", 'assert a =~ ~r/cannot fetch key \\"(/ and b == ~s("it\'s [") or c in ~w[\' (]a'),
+        ("elixir", '@specials ~c|()<>@,;:\\\\"/[]?={}|'),
+        ("elixir", "defp split(<<?], ?[, ?\\\", ?', a::binary>>) when b == ?( and valid?(c), do: d"),
+        ("elixir", 'f("#{if a, do: "#{b}"})")'),
+    ],
+)
+def test_a_literal_that_ends_on_its_line_has_no_brackets_and_quotes(language, text):
+    assert scan(text, language) == Scan()
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "opened", "string"),
+    [
+        ("ruby", "f(%w[a ", "([", ""),
+        ("ruby", "f(%(it's", "((", "'"),
+        ("ruby", "a %\n(b", "(", ""),
+        ("elixir", "f(~s(a ", "((", ""),
+        ("elixir", 'f(~s"a(', "(", '"'),
+    ],
+)
+def test_a_literal_without_an_end_is_code(language, text, opened, string):
+    found = scan(text, language)
+    assert (characters(found.open), found.string) == (opened, string)
+
+
+@pytest.mark.parametrize(
     ("language", "text", "unopened"),
     [
         ("javascript", "(a / b) / c) / d", ")"),
