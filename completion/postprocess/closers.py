@@ -18,7 +18,6 @@ from completion.syntax.brackets import (
     scan,
 )
 from completion.syntax.enclosing_literal import closed_by, waiting_closers
-from completion.syntax.heredocs import without_heredocs
 from completion.syntax.literal_styles import style_of
 
 _PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
@@ -170,13 +169,9 @@ def _inner_closers(text: str, found: Scan, context: Context) -> tuple[int, int]:
         begun = context.near[context.before.string_start + len(inside) :]
         return _inserted(text[: found.string_end] or text, begun, after.partition(inside)[0])
     quote = after[:1]
-    if quote in _QUOTES and (quote not in style_of(context.language).strings or _in_heredoc(context)):
+    if quote in _QUOTES and (quote not in style_of(context.language).strings or context.in_heredoc):
         return _inserted(text.partition("\n")[0], context.line_before, after)
     return 0, 0
-
-
-def _in_heredoc(context: Context) -> bool:
-    return without_heredocs(context.near, context.language)[1]
 
 
 def _inserted(text: str, begun: str, after: str) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from completion.request import Mode, Suggestion
 from completion.syntax.block_end import BlockEnds
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
 from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Scan, scan
+from completion.syntax.heredocs import without_heredocs
 from completion.syntax.indent_style import IndentStyle
 
 SCAN_BEFORE = 16_000
@@ -112,6 +113,11 @@ class Context:
     def line_below(self) -> str:
         """Next line below the cursor's that is not blank; "" if there is none."""
         return next((line for line in self.following if line.strip()), "")
+
+    @property
+    def in_heredoc(self) -> bool:
+        """Whether the cursor is in the lines of a heredoc."""
+        return without_heredocs(self.near, self.language)[1]
 
     def without_rest_of_line(self, *, and_next: bool = False) -> Context:
         """Return the context of a document without the text after the cursor on its line, or on it and the next one."""

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from completion.postprocess.context import Context
 from completion.request import Suggestion
+from completion.syntax.heredocs import without_heredocs
 from completion.syntax.indent_style import columns
 from completion.syntax.line_roles import is_item
+from completion.syntax.literal_styles import style_of
 
-_QUOTES = ('"', "'", "`")
 _BLOCK_OPENERS = ("{", ":", "do", "then")
 _OPENERS = (*_BLOCK_OPENERS, "(", "[", "=>", "->")
 
@@ -23,15 +24,17 @@ def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
     """Rewrite the leading blanks of lines in the document's style; nothing else changes.
 
     The filter only removes blanks or inserts blanks of the kind that the document uses, in a document without indented
-    lines those of the suggestion. Lines of blanks become empty, except the last one, which text may follow.
+    lines those of the suggestion. Lines of blanks become empty, except the last one, which text may follow. Lines of a
+    string or heredoc stay as they are.
     """
     if not suggestion.text:
         return suggestion
+    is_code = not context.before.string and not context.in_heredoc
     lines = [line.removesuffix("\r") for line in suggestion.text.split("\n")]
     generated = _blanks(context.line_before + lines[0])
-    if not context.line_before.strip():
+    if is_code and not context.line_before.strip():
         lines[0] = _first(lines[0], context)
-    if len(lines) > 1 and not context.before.string and context.language not in _AS_WRITTEN:
+    if is_code and len(lines) > 1 and context.language not in _AS_WRITTEN:
         lines[1:] = _deeper(lines, columns(generated), context)
         if not lines[0].strip():
             lines[0] = ""
@@ -53,7 +56,7 @@ def _with_tabs(lines: list[str], context: Context) -> list[str]:
 def _first(line: str, context: Context) -> str:
     """Remove leading blanks of the first line that exceed the deepest indentation possible there."""
     extra = line[: len(line) - len(line.lstrip())]
-    if not extra or context.before.string or (context.open and context.open[-1].character != "{"):
+    if not extra or (context.open and context.open[-1].character != "{"):
         return line
     above = _text_above(context)
     ends = above.rstrip().endswith((";", "}")) or context.language == "python"
@@ -82,16 +85,22 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
     own = _blanks(context.line_before + lines[0])
     levels = [(generated, own)]  # (columns in the text, blanks in the document), outermost first
     written, above = [], context.line_before + lines[0]
-    quoted = any(quote in line for line in lines for quote in _QUOTES)
+    marks = (*style_of(context.language).strings, "<<")
+    has_literals = any(mark in line for line in lines for mark in marks)
     for index, line in enumerate(lines[1:], 1):
         blanks = _blanks(line)
-        inside = quoted and context.scan("\n".join(lines[:index])).string
+        inside = has_literals and _ends_in_literal("\n".join(lines[:index]), context)
         if inside or not line.strip():
             written.append(line if inside or index == len(lines) - 1 else "")
             continue
         written.append(_indent(columns(blanks), blanks, above, levels, context) + line[len(blanks) :])
         above = line
     return written
+
+
+def _ends_in_literal(text: str, context: Context) -> bool:
+    """Return whether whole lines at the cursor end inside a string or heredoc."""
+    return bool(context.scan(text).string) or without_heredocs(context.line_before + text, context.language)[1]
 
 
 def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], context: Context) -> str:

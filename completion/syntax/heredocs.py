@@ -17,6 +17,8 @@ _QUOTES = str.maketrans("\"'`#", "    ")
 
 def without_heredocs(text: str, language: str) -> tuple[str, bool]:
     """Return a text without the lines of its heredocs, and whether it ends within one."""
+    if language not in _BEGINS or "<<" not in text:
+        return text, False
     lines = text.split("\n")
     kept, done = list[str](), 0
     for start, end in _bodies(lines, language):
