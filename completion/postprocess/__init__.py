@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from completion.postprocess.blanks import blanks
 from completion.postprocess.block import block
+from completion.postprocess.block import stable_length as block_stable_length
 from completion.postprocess.closers import closers, replaced_by
 from completion.postprocess.closers import stable_length as closers_stable_length
 from completion.postprocess.code_fence import code_fence
@@ -36,6 +37,7 @@ FILTERS: tuple[Filter, ...] = (unsafe, unfinished, *_CUTS, *_SHAPES)
 
 _STABLE_LENGTHS: tuple[StableLength, ...] = (
     first_line_stable_length,
+    block_stable_length,
     code_fence_stable_length,
     loops_stable_length,
     following_lines_stable_length,
@@ -43,7 +45,7 @@ _STABLE_LENGTHS: tuple[StableLength, ...] = (
 )
 """The functions that return how much of an unfinished text a cutting filter keeps however the text continues.
 
-`mid_word` and `block` need none, because their cuts depend only on the text before the cut. `stable_prefix` applies
+`mid_word` needs none, because its cut depends only on the text before the cut. `stable_prefix` applies
 those of `unsafe`, `closers` and `unfinished` separately.
 """
 

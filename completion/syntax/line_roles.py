@@ -187,6 +187,17 @@ def closes_block(line: str, head: str, language: str) -> bool:
     return _first_word(line) in _CLOSING.get(language, ())
 
 
+def closes_words(line: str, language: str) -> bool:
+    """Return whether a line begins with a word that ends a block: `end`, `fi`."""
+    return language in _HEADS and _first_word(line) in _CLOSING.get(language, ())
+
+
+def may_close_words(line: str, language: str) -> bool:
+    """Return whether an unfinished line can still become one that begins with a word that ends a block."""
+    text = line.lstrip()
+    return language in _HEADS and any(word.startswith(text) for word in _CLOSING.get(language, ()))
+
+
 def _closer(head: str, language: str) -> str:
     """Return what closes the element or environment that a line opens; "" if it opens none."""
     if element := _ELEMENT.fullmatch(head.strip()):
