@@ -25,10 +25,11 @@ _PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after 
 _QUOTES = frozenset("\"'`")
 _BLANKS = frozenset(" \t")
 _TAGGED = frozenset({"html", "xml", "vue", "svelte", "php"})  # languages whose tags no bracket scan matches
+_VALUE = r"""\{(?:[^{}]|\{[^{}]*\})*+\}|"[^"]*"|'[^']*'"""  # in Svelte, values have braces, with `=>` in them
 # A text that ends inside of an opening tag, between or within its attributes.
-_WITHIN_TAG = re.compile(r"""<[A-Za-z][\w.:-]*(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*+(?:"[^"]*|'[^']*)?)?\Z""")
+_WITHIN_TAG = re.compile(rf"""<[A-Za-z][\w.:-]*(?:\s(?:{_VALUE}|[^<>"'])*+(?:"[^"]*|'[^']*)?)?\Z""")
 _TAG_END = re.compile(r"""\s*/?>""")
-_IN_TAG = re.compile(r"""(?:[^<>"'{/=]|"[^"]*"|'[^']*'|\{[^{}]*\}|[/=](?!>))*+""")  # in Svelte, values have braces
+_IN_TAG = re.compile(rf"""(?:[^<>"'{{/=]|{_VALUE}|[/=](?!>))*+""")
 _MAX_TAG = 1000  # characters before the cursor in which the tag around it begins
 
 
