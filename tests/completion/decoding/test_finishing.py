@@ -73,6 +73,12 @@ def test_a_text_opens_an_element_within_one_of_its_name(tiny_model, closer):
     assert (result.text, result.replace_after) == ('d">', len(closer))
 
 
+def test_a_closer_that_the_grammar_cuts_off_is_not_replaced(tiny_model):
+    prefix, suffix = "function f() {\n  const q = new URL", "}\n  q.set(a);\n}\n"
+    _, result = shown_and_outcome(tiny_model, "javascript", prefix, "rLoad} */", suffix, mode=Mode.LINE)
+    assert (result.text, result.replace_after) == ("rLoad", 0)
+
+
 @pytest.mark.parametrize(
     ("prefix", "text", "suffix"),
     [
