@@ -13,12 +13,15 @@ Tag = tuple[int, str]
 
 
 def open_tags(before: str, after: str) -> list[Tag]:
-    """Return the tags of the elements that `before` leaves open and `after` does not close, outermost first."""
+    """Return the tags of the elements that `before` leaves open and `after` does not close, outermost first.
+
+    Of several elements of the same name, the innermost stay open, because these are being typed.
+    """
     waiting, _ = _matched(before)
     for closer in _matched(after)[1]:
-        innermost = next((index for index in reversed(range(len(waiting))) if waiting[index][1] == closer), None)
-        if innermost is not None:
-            del waiting[innermost]
+        outermost = next((index for index, tag in enumerate(waiting) if tag[1] == closer), None)
+        if outermost is not None:
+            del waiting[outermost]
     return waiting
 
 

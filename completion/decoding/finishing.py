@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from completion.closing.closing_texts import announced_texts, as_before_code, closing_texts
 from completion.closing.endings import are_text, closers_after, endings, still_to_close, with_open_line
 from completion.grammar.constraint import RequestGrammar
-from completion.postprocess import Context, Dropped, DropReason, apply_filters
+from completion.postprocess import Context, Dropped, DropReason, apply_filters, replaced_by
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
@@ -99,7 +99,10 @@ class Finisher:
         if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
         kept = max(kept, shown, key=len)
-        return replace(suggestion, text=kept) if kept.strip() else Dropped(DropReason.SYNTAX)
+        if not kept.strip():
+            return Dropped(DropReason.SYNTAX)
+        still_replaced = min(suggestion.replace_after, replaced_by(kept, self.context))  # not a closer that was cut off
+        return replace(suggestion, text=kept, replace_after=still_replaced)
 
     def _sound_when_closed(self, suggestion: Suggestion, reason: StopReason) -> bool:
         """Return whether a short text after a suggestion makes the document sound.

@@ -18,16 +18,15 @@ from completion.syntax.brackets import (
     scan,
 )
 from completion.syntax.enclosing_literal import closed_by, waiting_closers
+from completion.syntax.end_tags import VALUE, WITHIN_TAG, begun_end_tag, doubled_end_tag
 from completion.syntax.literal_styles import style_of
 
 _PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
 _QUOTES = frozenset("\"'`")
 _BLANKS = frozenset(" \t")
 _TAGGED = frozenset({"html", "xml", "vue", "svelte", "php"})  # languages whose tags no bracket scan matches
-# A text that ends inside of an opening tag, between or within its attributes.
-_WITHIN_TAG = re.compile(r"""<[A-Za-z][\w.:-]*(?:\s(?:[^<>"']|"[^"]*"|'[^']*')*+(?:"[^"]*|'[^']*)?)?\Z""")
 _TAG_END = re.compile(r"""\s*/?>""")
-_IN_TAG = re.compile(r"""(?:[^<>"'{/=]|"[^"]*"|'[^']*'|\{[^{}]*\}|[/=](?!>))*+""")  # in Svelte, values have braces
+_IN_TAG = re.compile(rf"""(?:[^<>"'{{/=]|{VALUE}|[/=](?!>))*+""")
 _MAX_TAG = 1000  # characters before the cursor in which the tag around it begins
 
 
@@ -43,6 +42,9 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
         line = suggestion.text.partition("\n")[0]
         return replace(suggestion, replace_after=_inserted(line, context.line_before, context.line_after)[0])
     text = _without_tag_end(suggestion.text, context)
+    doubled = doubled_end_tag(text, context.prefix, context.suffix) if context.language in _TAGGED else None
+    if doubled is not None and not (text := _before(text, doubled)):
+        return Dropped(DropReason.DOUBLED_CLOSER)
     suggestion = replace(suggestion, text=text)
     covered, last, cut, _ = _settle(text, context)
     if cut is not None:
@@ -65,8 +67,11 @@ def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     if context.within_comment(text):
         return len(text)
-    may_end_tag = context.language in _TAGGED and text.endswith("/")
-    whole = len(text) - max(may_end_tag, begun_delimiter(text, context.language, context.before.string))
+    whole = len(text) - begun_delimiter(text, context.language, context.before.string)
+    if context.language in _TAGGED:
+        doubled = doubled_end_tag(text, context.prefix, context.suffix, unfinished=True)
+        begun = len(text) - text.endswith("/") if doubled is None else doubled
+        whole = min(whole, begun, begun_end_tag(text, context.prefix))
     return whole if context.before.comment else min(whole, _settle(text, context)[3])
 
 
@@ -75,7 +80,7 @@ def _without_tag_end(text: str, context: Context) -> str:
     if context.language not in _TAGGED or ">" not in text or ">" not in context.line_after:
         return text
     string = context.before.string
-    if _WITHIN_TAG.search(context.prefix[-_MAX_TAG:]) is None or "<" in context.line_after.partition(">")[0]:
+    if WITHIN_TAG.search(context.prefix[-_MAX_TAG:]) is None or "<" in context.line_after.partition(">")[0]:
         return text
     start = text.find(string) + 1 if string else 0
     end = _IN_TAG.match(text, start).end()  # type: ignore[union-attr]

@@ -185,7 +185,8 @@ def _scan_after(before: Scan, suffix: str, language: str) -> Scan:
 def closes_string(before: Scan, suffix: str, language: str) -> bool:
     """Return whether the string around the cursor ends after the cursor.
 
-    If the text after the cursor on its line is complete code by itself, the string's end is not typed yet.
+    If the text after the cursor on its line is complete code by itself, the string's end is not typed yet, unless its
+    first quote begins no string: one without `=` before it in HTML, one within a word.
     """
     if not before.string:
         return False
@@ -193,7 +194,10 @@ def closes_string(before: Scan, suffix: str, language: str) -> bool:
         return scan(suffix[:SCAN_STRINGS], language).string == before.string
     line = suffix[:SCAN_AFTER].partition("\n")[0]
     inside, outside = scan(line, language, before.string), scan(line, language)
-    return before.string in line and not inside.string and (bool(outside.string) or inside.string_end == len(line))
+    if not inside.string_end or inside.string:
+        return False
+    first = scan(line[: inside.string_end], language)
+    return bool(outside.string) or inside.string_end == len(line) or not (first.string or first.comment)
 
 
 Filter = Callable[[Suggestion, Context], Suggestion | Dropped]

@@ -195,7 +195,8 @@ _ML_COMMENT = {"(*": r"\(\*(?!\))"}  # but not the operator `(*)`
 _OCAML = _style("", "", '"', blocks="(* *)", whole=_AFTER_NAME, where=_ML_COMMENT)
 _FSHARP = _style("//", "", '" """', blocks="(* *)", whole=_AFTER_NAME, where=_ML_COMMENT)
 _VALUES = {quote: f"(?<==){quote}" for quote in _QUOTES.split()}  # in markup, only values of attributes are strings
-_MARKUP = _style("", _QUOTES, blocks="<!-- -->", where=_VALUES, lone_closers=")]")
+# In `href="{{ url("a") }}"` of a template, the opening braces are in the value, and the closing ones seem outside.
+_MARKUP = _style("", _QUOTES, blocks="<!-- -->", where=_VALUES, lone_closers=")]}")
 _PLAIN = _style()
 _LIST_MARK_OR_FACE = r"\n[ \t]*\w{1,3}\)(?=[ \t])|[:;](?<!\S.)-?[()]"  # `1) one`, `well :)`
 _NATURAL = _style(lone_closers=")]}", skipped=_LIST_MARK_OR_FACE)

@@ -49,6 +49,12 @@ class DictatedTask(Task):
 
 def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, max_tokens=1000, step_tokens=1):
     """Return every text that a client sees while `text` is generated, and the text of the result."""
+    shown, result = shown_and_outcome(loaded, language, prefix, text, suffix, mode, max_tokens, step_tokens)
+    return shown, "" if isinstance(result, Dropped) else result.text
+
+
+def shown_and_outcome(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, max_tokens=1000, step_tokens=1):
+    """Return every text that a client sees while `text` is generated, and the suggestion or the reason for none."""
     request = CompletionRequest(prefix, suffix, language, mode=mode, max_tokens=max_tokens, healing=False)
     prompt = prompt_of(loaded, request)
     grammar = open_grammar(request, prompt.healed, GRAMMARS)
@@ -57,8 +63,20 @@ def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, ma
     task = DictatedTask(loaded.tokenizer, request, context, prompt, grammar, record, text, step_tokens)
     attempt = task.first_attempt()
     shown = list(task.stream(attempt, CancelToken()))
-    result = task.finish(attempt)
-    return shown, "" if isinstance(result, Dropped) else result.text
+    return shown, task.finish(attempt)
+
+
+@pytest.mark.parametrize("closer", ["", '"'])
+def test_a_text_opens_an_element_within_one_of_its_name(tiny_model, closer):
+    prefix, suffix = 'const a = (\n  <div>\n    {b && (\n      <div id="', "\n    )}\n    <i />\n  </div>\n);\n"
+    _, result = shown_and_outcome(tiny_model, "javascript", prefix, 'd">', closer + suffix, mode=Mode.LINE)
+    assert (result.text, result.replace_after) == ('d">', len(closer))
+
+
+def test_a_closer_that_the_grammar_cuts_off_is_not_replaced(tiny_model):
+    prefix, suffix = "function f() {\n  const q = new URL", "}\n  q.set(a);\n}\n"
+    _, result = shown_and_outcome(tiny_model, "javascript", prefix, "rLoad} */", suffix, mode=Mode.LINE)
+    assert (result.text, result.replace_after) == ("rLoad", 0)
 
 
 @pytest.mark.parametrize(
