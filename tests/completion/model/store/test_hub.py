@@ -93,7 +93,7 @@ def test_a_damaged_file_is_downloaded_again_once_the_named_one_is_deleted(hub, t
     assert Path(got(hub, tmp_path, "download_gguf(model, silent)")).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("spec", ["../model", "owner/model--2", "owner/.model"])
+@pytest.mark.parametrize("spec", ["owner/model--2", "owner/.model"])
 def test_a_path_that_is_no_hub_id_is_an_error_with_the_path(spec):
     with pytest.raises(ModelNotFoundError, match=f"{re.escape(spec)} cannot be downloaded"):
         prepare(spec)
