@@ -118,11 +118,7 @@ def _options() -> Options:
     parser.add_argument(
         "--data", type=Path, action="append", help="file of records (.jsonl, .jsonl.gz), may be repeated"
     )
-    parser.add_argument(
-        "--sets",
-        default=",".join(FILES),
-        help="data sets, comma-separated: " + ", ".join(SETS),
-    )
+    parser.add_argument("--sets", default=",".join(FILES), help="data sets, comma-separated: " + ", ".join(SETS))
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument(
         "--mode", type=Mode, default=Mode.AUTO, help="line, block or auto, for --data (default: %(default)s)"

@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from completion.request import Mode, Suggestion
+from completion.syntax import end_tags
 from completion.syntax.block_end import BlockEnds
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
 from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Scan, scan
@@ -59,6 +60,7 @@ class Context:
         line_before: The cursor's line up to the cursor.
         line_after: The cursor's line from the cursor on, without its line break.
         following: Lines after the cursor's line.
+        in_heredoc: Whether the cursor is in the lines of a heredoc.
         before: Brackets and strings that are open at the cursor.
         after: Closers after the cursor.
         open: Openers before the cursor, each with its closer after the cursor, innermost last.
@@ -76,6 +78,7 @@ class Context:
     line_before: str
     line_after: str
     following: tuple[str, ...]
+    in_heredoc: bool
     before: Scan
     after: Scan
     open: tuple[OpenBracket, ...]
@@ -102,6 +105,7 @@ class Context:
             line_before=prefix[prefix.rfind("\n") + 1 :],
             line_after=lines[0],
             following=tuple(lines[1:]),
+            in_heredoc=without_heredocs(near, language)[1],
             before=before,
             after=after,
             open=open_at_cursor(before, after, near, near_after),
@@ -113,11 +117,6 @@ class Context:
     def line_below(self) -> str:
         """Next line below the cursor's that is not blank; "" if there is none."""
         return next((line for line in self.following if line.strip()), "")
-
-    @property
-    def in_heredoc(self) -> bool:
-        """Whether the cursor is in the lines of a heredoc."""
-        return without_heredocs(self.near, self.language)[1]
 
     def without_rest_of_line(self, *, and_next: bool = False) -> Context:
         """Return the context of a document without the text after the cursor on its line, or on it and the next one."""
@@ -174,8 +173,9 @@ def _code_end(text: str, language: str) -> int:
 
 
 def forget_texts() -> None:
-    """Free what was kept of texts before cursors, so that it need not be computed again."""
+    """Free what was kept of texts around cursors, so that it need not be computed again."""
     _code_end.cache_clear()
+    end_tags.forget_texts()
 
 
 def _scan_after(before: Scan, suffix: str, language: str) -> Scan:

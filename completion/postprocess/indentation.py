@@ -8,12 +8,11 @@ from dataclasses import replace
 from completion.postprocess.context import Context
 from completion.request import Suggestion
 from completion.syntax.heredocs import without_heredocs
-from completion.syntax.indent_style import columns
+from completion.syntax.indent_style import WRAP_OPENERS, columns
 from completion.syntax.line_roles import is_item
 from completion.syntax.literal_styles import style_of
 
-_BLOCK_OPENERS = ("{", ":", "do", "then")
-_OPENERS = (*_BLOCK_OPENERS, "(", "[", "=>", "->")
+_OPENERS = ("{", ":", "do", "then", *WRAP_OPENERS)
 
 _AS_WRITTEN = frozenset({"makefile", "markdown", "plaintext", "restructuredtext", "asciidoc", "git-commit"})
 """Languages in which another indentation has another meaning: recipes begin with a tab, code with four blanks."""
@@ -115,7 +114,7 @@ def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], 
         written = "\t" * (width // 4) + " " * (width % 4) if unit == "\t" else " " * width
         levels[:] = [(width, written)]
         return written
-    wraps = width - known in context.indent.wraps and not above.rstrip().endswith(_BLOCK_OPENERS)
+    wraps = width - known in context.indent.wraps and above.rstrip().endswith(WRAP_OPENERS)
     if above.rstrip().endswith(_OPENERS) and unit and not wraps and not is_item(above):  # an item's keys are deeper
         written += unit
     elif unit == "\t" or ("\t" in blanks and not unit):  # in a document without indented lines the text's tabs stay

@@ -59,7 +59,7 @@ class Connection:
         # Without a port, http.client would take the end of an IPv6 address for one.
         self._host, self._port = parts.hostname or "", usual_port if parts.port is None else parts.port
         self._base = parts.path.rstrip("/")
-        self._context = _context(address) if parts.scheme == "https" else None
+        self._context = trusting(address.ca_file) if parts.scheme == "https" else None
         address.token()  # so that one that cannot be read is noticed at once
         self._address = address
         self._headers = {"Content-Type": "application/json", _SESSION: secrets.token_urlsafe(16)}
@@ -214,13 +214,18 @@ class Connection:
         return RemoteInterruptedError(f"{sentence} {advice}".rstrip())
 
 
-def _context(address: RemoteAddress) -> ssl.SSLContext:
+def trusting(ca_file: str) -> ssl.SSLContext:
+    """Return a context that trusts the certificates of the system, or those of a file.
+
+    Raises:
+        ConfigurationError: The file has none, or cannot be read.
+    """
     try:
-        return ssl.create_default_context(cafile=expanded(address.ca_file) if address.ca_file else None)
+        return ssl.create_default_context(cafile=expanded(ca_file) if ca_file else None)
     except OSError as error:  # ssl.SSLError, too
         reason = error.strerror or error
         raise ConfigurationError(
-            f"The engine's ca_file {address.ca_file} cannot be read ({reason}). Give a file of certificates (PEM)."
+            f"The engine's ca_file {ca_file} cannot be read ({reason}). Give a file of certificates (PEM)."
         ) from error
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 VALUE = r"""\{(?:[^{}]|\{[^{}]*\})*+\}|"[^"]*"|'[^']*'"""
@@ -45,24 +46,21 @@ def doubled_end_tag(text: str, before: str, after: str, *, unfinished: bool = Fa
     """
     if _MAY_END.search(before[-1:] + text) is None or len(before) > _MAX_SCANNED:
         return None
-    open_, own, lacking = Counter[str](), Counter[str](), None
+    of_document, start = _around(before, after)
+    lacking, own, length = of_document.copy(), Counter[str](), len(before) - start
     found: list[_Tag] = []
-    for tag in _tags(before + text):
-        if tag.end <= len(before):
-            open_[tag.name] += -1 if tag.closes and open_[tag.name] else 0 if tag.closes else 1
-        elif not tag.closes:
+    for tag in _tags(before[start:] + text):
+        if not tag.closes:
             own[tag.name] += 1
         elif own[tag.name]:
             own[tag.name] -= 1
         else:
-            if lacking is None:
-                lacking = open_ - _unopened(after[:_MAX_SCANNED])
-            if not lacking[tag.name] and tag.start >= len(before) - 1:
+            if not lacking[tag.name] and tag.start >= length - 1:
                 found.append(tag)
             lacking[tag.name] -= 1
     if found and (begun := WITHIN_TAG.search(text)):
         own[f"name {begun.group(1)}"] += 1
-    doubled = (max(0, tag.start - len(before)) for tag in found if unfinished or not own[tag.name])
+    doubled = (max(0, tag.start - length) for tag in found if unfinished or not own[tag.name])
     return next(doubled, None)
 
 
@@ -72,17 +70,30 @@ def begun_end_tag(text: str, before: str) -> int:
     return len(text) if begun is None else max(0, begun.start() - len(before[-1:]))
 
 
-def _unopened(text: str) -> Counter[str]:
-    """Return how many end tags of each name close what is open before a text."""
-    open_, alone = Counter[str](), Counter[str]()
+def forget_texts() -> None:
+    """Free what was kept of texts around cursors, so that it need not be computed again."""
+    _around.cache_clear()
+
+
+@lru_cache(maxsize=2)  # the texts around the cursor stay the same while a suggestion grows
+def _around(before: str, after: str) -> tuple[Counter[str], int]:
+    """Return how many end tags of each name a document lacks, and where the last tag before the cursor ends."""
+    (open_, _, end), (_, unopened, _) = _counted(before), _counted(after[:_MAX_SCANNED])
+    return open_ - unopened, end
+
+
+def _counted(text: str) -> tuple[Counter[str], Counter[str], int]:
+    """Return how many tags of each name a text leaves open and closes without opening them, and where its last ends."""
+    open_, unopened, end = Counter[str](), Counter[str](), 0
     for tag in _tags(text):
         if not tag.closes:
             open_[tag.name] += 1
         elif open_[tag.name]:
             open_[tag.name] -= 1
         else:
-            alone[tag.name] += 1
-    return alone
+            unopened[tag.name] += 1
+        end = tag.end
+    return open_, unopened, end
 
 
 def _tags(text: str) -> Iterator[_Tag]:

@@ -10,11 +10,12 @@ from itertools import pairwise
 
 TAB_COLUMNS = 4
 """Width of a tab in columns, as models use it."""
+WRAP_OPENERS = ("(", "[", "=>", "->")
+"""Ends of lines after which the next line goes on with the statement, often indented by more than a level."""
 
 _INDENT = re.compile(r"^([ \t]+)(?!\*(?:[\s/]|\Z))\S", re.MULTILINE)  # lines of a block comment are a column deeper
 _SAMPLE = 8_000  # characters that are looked at on either side of the cursor
 _BLOCK_OPENERS = ("{", ":")
-_WRAP_OPENERS = ("(", "[", "=>", "->")  # what follows is often indented by more than a level
 _LEVELS = frozenset({2, 3, 4, 8})  # widths of a level in columns
 _MAX_DEEPER = 8  # lines that are deeper than the one above, for each one below an opener; more where words open blocks
 
@@ -42,7 +43,7 @@ class IndentStyle:
         above, line = before[: before.rfind("\n") + 1], before[before.rfind("\n") + 1 :]
         in_brackets = above.rstrip().endswith(("(", "[", ","))
         around = above + after[after.find("\n") + 1 :]
-        wraps = frozenset(_steps_after(_WRAP_OPENERS, around))
+        wraps = frozenset(_steps_after(WRAP_OPENERS, around))
         return cls(_unit(around) or _unit("" if in_brackets else line + "|"), wraps)
 
 

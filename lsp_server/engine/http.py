@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from completion.host.process.clients import CLIENT_HEADER
 from completion.host.process.endpoint import Endpoint, endpoint_at
 from completion.host.process.keep_alive import keep_alive_options
 from completion.host.wire import decode_event, decode_next_edits, encode
-from completion.paths import expanded
+from completion.remote.connection import trusting
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.event_stream import EventReader, ServerEvent
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostSilentError
@@ -52,7 +51,7 @@ class EngineConnection:
         self._headers |= {CLIENT_HEADER: client} if client else {}
         self._pool = httpcore.AsyncConnectionPool(
             # Loading the certificates takes 20 ms, and only https needs them.
-            ssl_context=_certificates(endpoint) if endpoint.url.startswith("https:") else None,
+            ssl_context=trusting(endpoint.ca_file) if endpoint.url.startswith("https:") else None,
             max_connections=_CONNECTIONS,
             max_keepalive_connections=_KEPT,
             keepalive_expiry=_KEPT_S,
@@ -208,16 +207,6 @@ def connection_to(path: Path | None, options: EngineOptions) -> EngineConnection
     if endpoint is None:
         raise HostGoneError("No engine listens. The next request starts one.")
     return EngineConnection(endpoint, uuid4().hex if options.is_editor else "")
-
-
-def _certificates(endpoint: Endpoint) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=expanded(endpoint.ca_file) if endpoint.ca_file else None)
-    except OSError as error:  # ssl.SSLError, too
-        reason = error.strerror or error
-        raise ConfigurationError(
-            f"The engine's ca_file {endpoint.ca_file} cannot be read ({reason}). Give a file of certificates (PEM)."
-        ) from error
 
 
 class _transport_errors:  # noqa: N801 - reads as a statement
