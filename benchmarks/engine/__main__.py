@@ -5,7 +5,8 @@ int8, llama.cpp with Q8_0 and Q4_K_M. The benchmark prints medians of a step wit
 and of a prefill of 1,232 tokens. It also prints the load time and the resident memory of an engine host with a session
 of 2,000 tokens. The last line is JSON. `ratio_` compares draftline with the better of llama.cpp's two, as `int8_ratio_`
 does int8, and `q4_ratio_` compares blocks with int8. `--larger MODEL` measures another model the same way, under keys
-that start with `larger_`. `--features avx2,fma` limits all of them to these instruction sets.
+that start with `larger_`. `--features avx2,fma` limits all of them to these instruction sets. With `--beside N`, other
+processes compute during all steps and prefills, as a build does.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from benchmarks.data import read_records
+from benchmarks.engine.beside import others_computing
 from benchmarks.engine.instruction_sets import FEATURES, check_llama, limited, run_limited
 from benchmarks.engine.paths import ForwardPath, LlamaCpp, Ours, Tokens, TransformersEager
 from completion.model.store.model_store import prepare
@@ -171,7 +173,8 @@ def forward_figures(model: str, options: argparse.Namespace) -> dict[str, float]
     if not options.without_llama:
         paths += [LlamaCpp(model, options.threads, "Q8_0"), LlamaCpp(model, options.threads, "Q4_K_M")]
     memory = Memory(options.threads)
-    times = measure(paths, tokens, options.repeats, memory)
+    with others_computing(options.beside):
+        times = measure(paths, tokens, options.repeats, memory)
     print(model)
     print_table(times)
     figures = summary(times)
@@ -198,6 +201,9 @@ def main() -> None:
     )
     parser.add_argument("--larger", metavar="MODEL", help="measure this model, too, for example qwen2.5-coder-1.5b")
     parser.add_argument("--features", choices=FEATURES, help="the instruction sets that all engines may use")
+    parser.add_argument(
+        "--beside", type=int, default=0, metavar="N", help="number of other processes that compute meanwhile"
+    )
     arguments = parser.parse_args()
     if not arguments.without_llama and find_spec("llama_cpp") is None:
         raise SystemExit("llama-cpp-python is not installed. Run: pip install '.[bench]', or pass --without-llama")

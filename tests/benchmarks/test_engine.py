@@ -3,12 +3,15 @@
 import importlib
 import itertools
 import sys
+from contextlib import suppress
 
 import numpy as np
+import psutil
 import pytest
 
 from benchmarks.engine import __main__ as engine
 from benchmarks.engine.__main__ import PAST, ROWS, Memory, measure, real_tokens
+from benchmarks.engine.beside import others_computing
 
 
 class _Path:
@@ -54,3 +57,14 @@ def test_too_few_tokens_end_the_benchmark(tmp_path, tiny_qwen2):
     (tmp_path / "open_repo_context.jsonl.gz").write_text('{"id": "a", "prefix": "a", "suffix": "", "reference": ""}\n')
     with pytest.raises(SystemExit, match="1 tokens, fewer than 100"):
         real_tokens(str(tiny_qwen2), str(tmp_path), 100)
+
+
+def test_what_computes_beside_the_timings_ends_with_them():
+    before = set(psutil.Process().children())
+    with suppress(KeyboardInterrupt), others_computing(2):
+        others = set(psutil.Process().children()) - before
+        assert len(others) == 2
+        while not all(other.cpu_times().user for other in others):
+            pass
+        raise KeyboardInterrupt
+    assert not any(other.is_running() for other in others)
