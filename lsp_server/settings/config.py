@@ -198,12 +198,15 @@ def _names_folder(rule: str) -> bool:
     return name == "*" or name.startswith("~") or Path(name).is_absolute()
 
 
-def _shown(value: object) -> str:
-    """Return a value as an error message quotes it, shortened if it is long."""
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # Python does not print numbers of more than 4,300 digits
-        return "a number of thousands of digits"
+class _Shown(reprlib.Repr):
+    """A value as an error message quotes it, shortened if it is long."""
+
+    def repr_int(self, x: int, level: int) -> str:  # the parameters' names are the library's
+        """Return a number; Python prints none of more than 4,300 digits, and its versions differ in what they say."""
+        return "a number of thousands of digits" if x.bit_length() > 1 << 12 else super().repr_int(x, level)
+
+
+_shown = _Shown().repr
 
 
 def _convert(kind: Any, value: Any) -> Any:  # noqa: ANN401 - see above

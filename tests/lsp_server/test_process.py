@@ -264,9 +264,9 @@ def refuse(_process_id):
 
 @pytest.mark.parametrize("notifies", [True, False], ids=["notification", "polling"])
 async def test_the_end_of_another_process_is_noticed(notifies, monkeypatch):
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=subprocess.PIPE)
     if not notifies:
         monkeypatch.setattr(os, "pidfd_open", refuse)
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=subprocess.PIPE)
     waiting = asyncio.create_task(wait_for_end(process.pid))
     await process.communicate(b"\n")
     await asyncio.wait_for(waiting, 30)

@@ -24,6 +24,7 @@ from tests.completion.model.test_loading import next_tokens
 
 STAND_IN = Gpu("cpu", "stand-in", "1.0", 8 << 30)
 NO_CUDA = Gpu("cuda", "card without a driver", "1.0", 8 << 30)
+NO_DRIVER = re.compile("CUDA|NVIDIA driver")  # what a torch without CUDA says, and one with it
 PLAN = GpuPlan("plain", int8_cache=False, memory_share=0.8)
 
 
@@ -99,7 +100,7 @@ def test_a_gpu_that_torch_cannot_use_leaves_the_model_on_the_processor(tiny_qwen
     loaded = load_model(str(tiny_qwen2), threads=1)
     assert loaded.device == "cpu"
     assert loaded.remark.startswith("The GPU card without a driver is not used: ")
-    assert "CUDA" in loaded.remark
+    assert NO_DRIVER.search(loaded.remark)
 
 
 def test_a_gpu_that_fails_in_its_trial_costs_no_time_of_the_processors(tiny_qwen2, cache, monkeypatch):
@@ -107,13 +108,14 @@ def test_a_gpu_that_fails_in_its_trial_costs_no_time_of_the_processors(tiny_qwen
     (cache / "devices").mkdir(parents=True)
     record = cache / "devices" / "record.json"
     try_gpu(tiny_qwen2, NO_CUDA, PLAN, 1, record, lambda *_report: None)
-    assert "CUDA" in Trial(**json.loads(record.read_text(encoding="utf-8"))["trial"]).failure
+    assert NO_DRIVER.search(Trial(**json.loads(record.read_text(encoding="utf-8"))["trial"]).failure)
 
 
 def test_bf16_without_a_usable_gpu_says_so_and_runs_on_the_processor(tiny_qwen2, monkeypatch):
     monkeypatch.setattr(loading, "find_gpu", lambda: NO_CUDA)
     loaded = load_model(str(tiny_qwen2), backend="bf16", threads=1)
-    assert (loaded.device, "CUDA" in loaded.remark) == ("cpu", True)
+    assert loaded.device == "cpu"
+    assert NO_DRIVER.search(loaded.remark)
 
 
 def test_other_backends_look_for_no_gpu(tiny_qwen2, monkeypatch):
