@@ -116,7 +116,10 @@ def test_a_model_on_kernels_gives_the_logits_of_the_plain_decoder(tiny_qwen, int
         cache.rearrange(np.concatenate([slots(20, 30), slots(20)]).astype(np.int32))
         found.append(rows_of(model.superpose(nodes[:, None], np.ones((6, 1), np.float32), parents, cache), 6))
         both.append(np.concatenate(found))
-    np.testing.assert_allclose(both[1], both[0], atol=5e-4)
+    differences = np.abs(both[1] - both[0]).max(axis=1)
+    assert np.median(differences) < 5e-5
+    # Where a sum differs in its last bit, a key or value may round to the next of 255 steps.
+    assert differences.max() < (5e-3 if int8_cache else 5e-4)
 
 
 @pytest.mark.parametrize("int8_cache", [False, True], ids=["exact cache", "cache in 8 bits"])
