@@ -59,7 +59,7 @@ def _first(line: str, context: Context) -> str:
         return line
     above = _text_above(context)
     ends = above.rstrip().endswith((";", "}")) or context.language == "python"
-    deeper = above.rstrip().endswith(_OPENERS) or not ends
+    deeper = above.rstrip().endswith(_OPENERS) or is_item(above) or not ends  # an item's keys are deeper
     deepest = columns(_blanks(above)) + (columns(context.indent.unit) or 4 if deeper else 0)
     allowed = max(0, deepest - columns(context.line_before))
     while extra and columns(extra) > allowed:
