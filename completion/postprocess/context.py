@@ -31,6 +31,7 @@ class DropReason(StrEnum):
     EMPTY = "empty"
     BLANK = "blank"
     LAST_COMMA = "last_comma"
+    INDENTED_AGAIN = "indented_again"
     REPEATS_FOLLOWING = "repeats_following"
     DOUBLED_CLOSER = "doubled_closer"
     UNFINISHED = "unfinished"
