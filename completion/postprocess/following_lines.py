@@ -11,6 +11,7 @@ from typing import NamedTuple
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.postprocess.suffix_overlap import before_rest, repeatable_rest
 from completion.request import Suggestion
+from completion.syntax.brackets import LINE_CLOSERS
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import announces, defines_name
 from completion.syntax.mapping_keys import has_keys, key_of, keys_beside, may_become
@@ -189,11 +190,11 @@ def _may_repeat_key(text: str, last: _Line, context: Context) -> bool:
 
 
 def _keys_beside(text: str, line: _Line, context: Context) -> frozenset[str]:
-    if not has_keys(context.language) or context.before.string or context.line_after.strip():
+    if not has_keys(context.language) or context.before.string or context.line_after.strip(LINE_CLOSERS):
         return frozenset()
     above = context.near[: len(context.near) - len(context.line_before)]
     own = context.line_before + text[: line.offset] if line.offset else ""
-    return keys_beside(above, own, "\n".join(context.following), depth(line.whole), context.language)
+    return keys_beside(line.whole, above, own, "\n".join(context.following), context.language)
 
 
 def _kept(text: str, start: int, context: Context) -> str:

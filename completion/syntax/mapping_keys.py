@@ -20,6 +20,7 @@ _KEYS = {
 }
 """By language, what a line begins with that has a key."""
 
+_TABLE = re.compile(r"\[[A-Za-z_][^\[\],\n]*\](?=[ \t]*(?:#.*)?\r?\Z)")  # a table of TOML is a key of the document
 _SEPARATOR = re.compile(r"---|\.\.\.|\{\{|\{%|\[")  # of documents, of branches in a template, before a table of TOML
 _SCALAR = re.compile(r"(?:^|[\s:-])[|>][-+\d]*[ \t]*(?:#.*)?\Z")  # what begins text of several lines in YAML
 _QUOTES = "\"'"
@@ -39,6 +40,8 @@ def has_keys(language: str) -> bool:
 
 def key_of(line: str, language: str) -> str | None:
     """Return the key that a line begins with; None if it has none, or begins an item of a list."""
+    if language == "toml" and (table := _TABLE.match(line)):
+        return table.group()
     pattern = _KEYS.get(language)
     found = pattern.match(line) if pattern is not None and not is_item(line) else None
     return None if found is None else found[1].strip(_QUOTES)
@@ -50,16 +53,19 @@ def may_become(line: str, keys: frozenset[str]) -> bool:
     return any(key.startswith(begun) for key in keys)
 
 
-def keys_beside(before: str, own: str, below: str, level: int, language: str) -> frozenset[str]:
+def keys_beside(line: str, before: str, own: str, below: str, language: str) -> frozenset[str]:
     """Return the other keys of the mapping that a line is in; nothing in text of several lines.
 
     Args:
+        line: The line, complete or not.
         before: Whole lines before the cursor's.
         own: Whole lines of a text at the cursor, above the line.
         below: Lines below the cursor's.
-        level: Indentation of the line in columns.
         language: LSP language identifier, of a language with keys.
     """
+    if language == "toml" and line.startswith("["):
+        return _tables(before) | _tables(own) | _tables(below)
+    level = depth(line)
     above = _beside(own, level, language, upwards=True)
     if above.end is None:
         further = _beside(before, level, language, upwards=True)
@@ -72,6 +78,12 @@ def keys_beside(before: str, own: str, below: str, level: int, language: str) ->
 def forget_texts() -> None:
     """Free what was kept of texts around cursors."""
     _beside.cache_clear()
+    _tables.cache_clear()
+
+
+@lru_cache(maxsize=16)
+def _tables(text: str) -> frozenset[str]:
+    return frozenset(found.group() for line in text.split("\n") if (found := _TABLE.match(line)))
 
 
 @lru_cache(maxsize=16)  # a document's lines are the same for every token of a text

@@ -15,7 +15,7 @@ PIECES = [
     "`", "/", "=/", "\\", "/*", "#",
     "<a ", ">", "/>", "</a>", "$", '"$(', " do", "end", "<<A\n", "\nA\n", "- a", "--[[", "]]", "#{", "\\begin{a}",
     "\n\tx", '"""', "verify=False", "os.", "system(", "curl x ", "| sh", "password", "= 'hunter22x'",
-    "\na: ", "\n  a: 1", "\n  b:", "\n- a: 1", '\n"a": 1,', "\n[a]", "\na = 1", "\nrun: |",
+    "\na: ", "\n  a: 1", "\n  b:", "\n- a: 1", '\n"a": 1,', "\n[a]", "\n[ab]", "\na = 1", "\nrun: |",
 ]  # fmt: skip
 code = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 LANGUAGES = (

@@ -23,7 +23,9 @@ from completion.syntax.mapping_keys import key_of, keys_beside
         ("  a: 1", "json", None),
         ("log = 1", "toml", "log"),
         ("edition.workspace = true", "toml", "edition.workspace"),
-        ("[a]", "toml", None),
+        ("[tool.a]  # why", "toml", "[tool.a]"),
+        ("[[tool.a]]", "toml", None),
+        ('  ["a"]', "toml", None),
         ("image: a", "markdown", None),
     ],
 )
@@ -33,9 +35,14 @@ def test_the_key_of_a_line(line, language, key):
 
 def test_keys_of_lists_that_are_not_indented_belong_to_their_items():
     before = "containers:\n- name: a\n  image: b\nvolumes:\n"
-    assert keys_beside(before, "", "- name: c\nstatus:", 0, "yaml") == {"containers", "volumes", "status"}
-    assert keys_beside(before, "- name: d\n", "  image: e\n- name: c", 2, "yaml") == {"name", "image"}
+    assert keys_beside("a", before, "", "- name: c\nstatus:", "yaml") == {"containers", "volumes", "status"}
+    assert keys_beside("  a", before, "- name: d\n", "  image: e\n- name: c", "yaml") == {"name", "image"}
 
 
 def test_comments_and_blank_lines_end_no_mapping():
-    assert keys_beside("  a: 1\n\n# why\n  # b: 2\n", "", "\n# c\n  d: 4\ne: 5", 2, "yaml") == {"a", "d"}
+    assert keys_beside("  x", "  a: 1\n\n# why\n  # b: 2\n", "", "\n# c\n  d: 4\ne: 5", "yaml") == {"a", "d"}
+
+
+def test_the_tables_of_toml_are_those_of_the_whole_document():
+    before, below = "[a]\nx = 1\n[[b]]\n", "[a.c]\ny = 2\n"
+    assert keys_beside("[", before, "[d]\n", below, "toml") == {"[a]", "[d]", "[a.c]"}
