@@ -30,6 +30,7 @@ class EmptyReason(StrEnum):
     IGNORED_FILE = "ignored_file"
     NOT_SENT = "not_sent"
     INSIDE_WORD = "inside_word"
+    IN_INDENTATION = "in_indentation"
     DELETING = "deleting"
     AFTER_REJECTION = "after_rejection"
     NOT_READY = "not_ready"
@@ -72,6 +73,7 @@ _SENTENCES = {
     EmptyReason.NOT_SENT: "This file is not sent to the server of `engine_url`, because you have not allowed it. "
     "Answer the editor's question, or name its folder in `engine_send` of your own settings.",
     EmptyReason.INSIDE_WORD: "The cursor is inside or directly before a word.",
+    EmptyReason.IN_INDENTATION: "The cursor is before or inside the indentation of a line.",
     EmptyReason.DELETING: "Text is being deleted.",
     EmptyReason.AFTER_REJECTION: "A suggestion was dismissed a moment ago.",
     EmptyReason.NOT_READY: "The model is not ready yet.",

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from completion.request import Mode, Suggestion
-from completion.syntax import end_tags
+from completion.syntax import end_tags, mapping_keys
 from completion.syntax.block_end import BlockEnds
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
 from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Scan, scan
@@ -31,6 +31,7 @@ class DropReason(StrEnum):
     EMPTY = "empty"
     BLANK = "blank"
     LAST_COMMA = "last_comma"
+    INDENTED_AGAIN = "indented_again"
     REPEATS_FOLLOWING = "repeats_following"
     DOUBLED_CLOSER = "doubled_closer"
     UNFINISHED = "unfinished"
@@ -176,6 +177,7 @@ def forget_texts() -> None:
     """Free what was kept of texts around cursors, so that it need not be computed again."""
     _code_end.cache_clear()
     end_tags.forget_texts()
+    mapping_keys.forget_texts()
 
 
 def _scan_after(before: Scan, suffix: str, language: str) -> Scan:

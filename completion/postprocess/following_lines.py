@@ -1,4 +1,4 @@
-"""Cuts a suggestion where it begins to repeat the lines below the cursor."""
+"""Cuts a suggestion where it begins to repeat the lines below the cursor, or a key of the mapping around it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import NamedTuple
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.postprocess.suffix_overlap import before_rest, repeatable_rest
 from completion.request import Suggestion
+from completion.syntax.brackets import LINE_CLOSERS
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import announces, defines_name
+from completion.syntax.mapping_keys import has_keys, key_of, keys_beside, may_become
 
 LOOK_AHEAD = 2
 """Number of non-blank lines below the cursor where a repetition may begin."""
@@ -43,7 +45,7 @@ class _Line(NamedTuple):
 
 
 def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
-    """Cut before the first line that repeats one of the next lines of the document.
+    """Cut before the first line that repeats one of the next lines of the document, or a key of its own mapping.
 
     The comparison ignores blanks, case, the kind of quotes, and a comma or semicolon at the end. All other differences
     count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
@@ -78,7 +80,7 @@ def stable_length(text: str, context: Context) -> int:
     for index, line in enumerate(near):
         if any(_may_repeat(near[index:], target.lines) for target in targets):
             return max(line.offset - 1, 0)
-    return len(text)
+    return max(last.offset - 1, 0) if _may_repeat_key(text, last, context) else len(text)
 
 
 def fold(line: str) -> str:
@@ -137,13 +139,12 @@ def _lines(text: str, context: Context) -> list[_Line]:
 def _repetition(text: str, context: Context, *, whole: bool) -> int | None:
     """Return the offset of the first line that repeats a target, all of it if `whole`; None if there is none."""
     targets = _targets(context)
-    lines = _lines(text, context) if targets else []
-    for index, line in enumerate(lines):
+    for index, line in enumerate(lines := _lines(text, context)):
         near = lines[index : index + MAX_COMPARED]
         found = [target for target in targets if _repeats(near, target.lines, whole=whole)]
         if not line.offset and context.line_before.strip():
             found = [each for each in found if len(near) >= len(each.lines) or not _begins_item(text, each, context)]
-        if found and _may_cut(text, line.offset, context):
+        if (found or _repeats_key(text, line, context)) and _may_cut(text, line.offset, context):
             return line.offset
     return None
 
@@ -172,6 +173,28 @@ def _may_repeat(lines: Sequence[_Line], target: Sequence[str]) -> bool:
     if len(finished) >= len(target) or not target[len(finished)].lstrip().startswith(_folded(last.whole)):
         return False
     return not finished or _repeats(finished, target, whole=False)
+
+
+def _repeats_key(text: str, line: _Line, context: Context) -> bool:
+    """Return whether a line of the text has a key that its mapping has already."""
+    key = key_of(line.whole, context.language)
+    is_typed = not line.offset and key_of(context.line_before, context.language) is not None
+    return key is not None and not is_typed and key in _keys_beside(text, line, context)
+
+
+def _may_repeat_key(text: str, last: _Line, context: Context) -> bool:
+    """Return whether the unfinished last line of the text may still get a key that its mapping has already."""
+    if not last.whole.strip() or key_of(last.whole, context.language) is not None:
+        return False
+    return may_become(last.whole, _keys_beside(text, last, context))
+
+
+def _keys_beside(text: str, line: _Line, context: Context) -> frozenset[str]:
+    if not has_keys(context.language) or context.before.string or context.line_after.strip(LINE_CLOSERS):
+        return frozenset()
+    above = context.near[: len(context.near) - len(context.line_before)]
+    own = context.line_before + text[: line.offset] if line.offset else ""
+    return keys_beside(line.whole, above, own, "\n".join(context.following), context.language)
 
 
 def _kept(text: str, start: int, context: Context) -> str:

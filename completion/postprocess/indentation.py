@@ -1,11 +1,14 @@
-"""Rewrites a suggestion's indentation in the document's style: tabs or spaces, their width, the first line's depth."""
+"""Rewrites a suggestion's indentation in the document's style: tabs or spaces, their width, the first line's depth.
+
+A suggestion that indents a line again from which the user has removed a level is dropped.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 
-from completion.postprocess.context import Context
+from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
 from completion.syntax.heredocs import without_heredocs
 from completion.syntax.indent_style import WRAP_OPENERS, columns
@@ -16,11 +19,14 @@ _OPENERS = ("{", ":", "do", "then", *WRAP_OPENERS)
 
 _AS_WRITTEN = frozenset({"makefile", "markdown", "plaintext", "restructuredtext", "asciidoc", "git-commit"})
 """Languages in which another indentation has another meaning: recipes begin with a tab, code with four blanks."""
+_BLANKS = (" ", "\t")
 _RULE_OR_RECIPE = re.compile(r"(?:[^\s#=:][^=:]*::?(?!=)|\t).*(?<!\\)")  # the line below it is no other one's rest
 
 
-def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
+def indentation(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     """Rewrite the leading blanks of lines in the document's style; nothing else changes.
+
+    On a line of whole levels, less than the line above has, the user has gone back to a level: no text goes deeper.
 
     The filter only removes blanks or inserts blanks of the kind that the document uses, in a document without indented
     lines those of the suggestion. Lines of blanks become empty, except the last one, which text may follow. Lines of a
@@ -33,6 +39,8 @@ def indentation(suggestion: Suggestion, context: Context) -> Suggestion:
     generated = _blanks(context.line_before + lines[0])
     if is_code and not context.line_before.strip():
         lines[0] = _first(lines[0], context)
+        if lines[0][:1] in _BLANKS and lines[0].strip() and _is_back(context):
+            return Dropped(DropReason.INDENTED_AGAIN)
     if is_code and len(lines) > 1 and context.language not in _AS_WRITTEN:
         lines[1:] = _deeper(lines, columns(generated), context)
         if not lines[0].strip():
@@ -59,12 +67,19 @@ def _first(line: str, context: Context) -> str:
         return line
     above = _text_above(context)
     ends = above.rstrip().endswith((";", "}")) or context.language == "python"
-    deeper = above.rstrip().endswith(_OPENERS) or not ends
+    deeper = above.rstrip().endswith(_OPENERS) or is_item(above) or not ends  # an item's keys are deeper
     deepest = columns(_blanks(above)) + (columns(context.indent.unit) or 4 if deeper else 0)
     allowed = max(0, deepest - columns(context.line_before))
     while extra and columns(extra) > allowed:
         extra = extra[:-1]
     return extra + line.lstrip()
+
+
+def _is_back(context: Context) -> bool:
+    """Return whether the cursor's line of blanks is at a level of the document, less deep than the line above it."""
+    own, unit = columns(context.line_before), columns(context.indent.unit)
+    above = columns(_blanks(_text_above(context)))
+    return 0 < own < above and unit > 0 and not own % unit and not (context.open and context.open[-1].character != "{")
 
 
 def _text_above(context: Context) -> str:

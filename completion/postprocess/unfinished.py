@@ -14,7 +14,8 @@ from completion.request import Mode, Suggestion
 
 _WORD = re.compile(r"[\w$]")
 _OPENERS = "([{"
-_TAIL = re.compile(r"\\*[\w$]+\Z|\\+\Z")  # with the backslash of a command or an escape
+_NUMBER = r"(?:(?<![\w$])v?\d+|\A)(?:\.\d+)*\.?"  # a version or an address is one word, also from its middle on
+_TAIL = re.compile(rf"\\*[\w$]+\Z|\\+\Z|{_NUMBER}\Z")  # with the backslash of a command or an escape
 
 
 def unfinished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:

@@ -169,9 +169,23 @@ _RUBY_LITERAL = "|".join(
 _RUBY = _style("#", "", _QUOTES, skipped=_RUBY_LITERAL, where={"#": _WITHIN_CODE})
 _PERL_REGEX = _regex(r"(,=:\[&|?;{~", _WORD_REGEX, r"(?<=[^\w$@%>][ms]/)", r"(?<=[^\w$@%>]qr/)")
 _PERL = _style("#", "", _QUOTES, skipped=_PERL_REGEX, where={"#": r"#(?<!\$#)"})
+
+
+def _with_commands() -> str:
+    """Return a pattern of a shell's string with a command within, whose strings have the same quotes: `"$(f "a")"`."""
+    text, string = r"[^()\"'\\]|\\.|'[^']*+'", r'"(?:[^"\\]|\\.)*+"'
+    for _ in range(_MAX_NESTED + 1):
+        group = rf"\((?:{text}|{string})*+\)"
+        for _ in range(_MAX_NESTED):
+            group = rf"\((?:{text}|{string}|{group})*+\)"
+        string = rf'"(?:[^"\\$]|\\.|\$(?!\()|\${group})*+"'
+    return string
+
+
 _SHELL = _style(
     *("#", "", _QUOTES),
     raw="'",
+    whole=_with_commands(),
     skipped=rf"\$'(?:[^'\\]|\\.)*+'|{_ESCAPED}",
     where={"#": r"#(?<![^\s;&|()]#)"},
     lone_closers=")",  # of `case`

@@ -29,8 +29,8 @@ def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cos
 
     The worth of the next n characters is n·p − n·(1 − p)·wrong_cost, with their probability p by the model. What is
     shown ends with a word, not with what belongs to the text after it: the blanks or the comment mark that begin a
-    line, a bracket (its closer comes with it when it is typed), the quote that begins a string, a mark such as `%`. If
-    a text grows or is typed, its worthwhile end never moves back. Nobody sees blanks alone.
+    line, a bracket (its closer comes with it when it is typed), the quote that begins a string, a mark such as `%`,
+    the point of a number. If a text grows or is typed, its worthwhile end never moves back. Nobody sees blanks alone.
 
     Args:
         suggestion: The suggestion.
@@ -71,4 +71,6 @@ def _may_end(text: str, end: int) -> bool:
 
 
 def _is_inside_word(text: str, end: int) -> bool:
-    return is_word_character(text[end - 1 : end]) and is_word_character(text[end : end + 1])
+    before, after = text[end - 1 : end], text[end : end + 1]
+    is_in_number = before == "." and after.isdigit() and (end == 1 or text[end - 2].isdigit())
+    return is_in_number or (is_word_character(before) and is_word_character(after))

@@ -62,7 +62,10 @@ class RequestPolicy:
         if period is not None and self._clock() < period.until:
             return period.reason
         line = document.lines.line(place.line)
-        return EmptyReason.INSIDE_WORD if begins_with_word(line[place.column :]) else None
+        before, after = line[: place.column], line[place.column :]
+        if not before.strip() and after.strip() and after[0].isspace():
+            return EmptyReason.IN_INDENTATION
+        return EmptyReason.INSIDE_WORD if begins_with_word(after) else None
 
     def note_rejection(self, uri: str) -> None:
         """Note that a suggestion was dismissed: a quiet period begins."""

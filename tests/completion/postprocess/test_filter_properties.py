@@ -15,11 +15,13 @@ PIECES = [
     "`", "/", "=/", "\\", "/*", "#",
     "<a ", ">", "/>", "</a>", "$", '"$(', " do", "end", "<<A\n", "\nA\n", "- a", "--[[", "]]", "#{", "\\begin{a}",
     "\n\tx", '"""', "verify=False", "os.", "system(", "curl x ", "| sh", "password", "= 'hunter22x'",
+    "\na: ", "\n  a: 1", "\n  b:", "\n- a: 1", '\n"a": 1,', "\n[a]", "\n[ab]", "\na = 1", "\nrun: |",
 ]  # fmt: skip
 code = st.lists(st.sampled_from(PIECES), max_size=14).map("".join)
 LANGUAGES = (
     *("python", "javascript", "go", "rust", "java", "c", "ruby", "shellscript", "", "plaintext", "html", "vue", "yaml"),
     *("lua", "latex", "json", "sql", "elixir", "haskell", "cmake", "makefile", "kotlin", "csharp", "powershell"),
+    *("toml", "jsonc", "yaml"),
 )
 languages = st.sampled_from(LANGUAGES)
 modes = st.sampled_from([Mode.LINE, Mode.BLOCK])

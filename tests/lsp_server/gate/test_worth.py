@@ -57,7 +57,8 @@ def worth_of(suggestion, typed, end):
 def ends_with_a_word(text, end):
     last, after = text[end - 1], text[end : end + 1]
     is_inside = all(character.isalnum() or character == "_" for character in last + after)
-    return not after or not (is_inside or (last == "(" and text[end:].strip()))
+    is_in_number = last == "." and after.isdigit() and (end == 1 or text[end - 2].isdigit())
+    return not after or not (is_inside or is_in_number or (last == "(" and text[end:].strip()))
 
 
 @given(suggestions())
@@ -285,11 +286,18 @@ def test_the_blank_that_is_left_of_a_text_is_shown_only_with_what_follows_it():
         ("tail -n 3", (4, 6), "tail"),
         ("a - b", (1, 3), "a -"),
         ("std::vector", (3, 5), "std::"),
+        ("@v1.18", (1, 3, 4), "@v1"),
+        ("items.2", (5, 6), "items."),
     ],
 )
 def test_what_is_shown_does_not_end_with_what_belongs_to_the_text_after_it(text, ends, shown):
     line = scored(*(0.95 for _ in ends), 0.1, text=text, ends=(*ends, len(text)))
     assert text[: worthwhile_end(line, 0, grows=False)] == shown
+
+
+def test_the_point_after_a_typed_number_is_not_shown_without_what_follows_it():
+    assert worthwhile_end(scored(0.95, 0.1, text=".0", ends=(1, 2)), 0, grows=False) == 0
+    assert worthwhile_end(scored(0.95, 0.1, text=". Then", ends=(1, 6)), 0, grows=False) == 1
 
 
 def test_a_block_is_shown_as_far_as_it_is_likely_and_not_up_to_an_indentation():

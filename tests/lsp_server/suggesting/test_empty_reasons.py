@@ -63,6 +63,27 @@ async def test_an_automatic_request_inside_or_directly_before_a_word_is_refused(
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("a:\n|  b: 1", True),
+        ("a:\n | b: 1", True),
+        ("a:\n|\tb: 1", True),
+        ("a:\n  |- b: 1", False),
+        ("a:\n|  ", False),
+        ("a:\n  |\n  b: 1", False),
+        ("a: |  # b", False),
+        ("|)", False),
+    ],
+)
+async def test_an_automatic_request_in_the_indentation_of_a_line_is_refused(text, refused):
+    cursor = text.index("|")
+    editor = ScriptedEditor(text.replace("|", ""), cursor=cursor)
+    assert editor.policy.automatic_refusal(editor.document, editor.place()) == (
+        EmptyReason.IN_INDENTATION if refused else None
+    )
+
+
 async def refused(editor, **options):
     return await editor.ask(**options)
 
@@ -169,6 +190,7 @@ REACHED = {
     EmptyReason.IGNORED_FILE: lambda: reach_file(EmptyReason.IGNORED_FILE),
     EmptyReason.NOT_SENT: lambda: reach_file(EmptyReason.NOT_SENT),
     EmptyReason.INSIDE_WORD: lambda: refused(ScriptedEditor("return", cursor=3)),
+    EmptyReason.IN_INDENTATION: lambda: refused(ScriptedEditor("if x:\n    y", cursor=6)),
     EmptyReason.DELETING: reach_deleting,
     EmptyReason.AFTER_REJECTION: reach_after_rejection,
     EmptyReason.NOT_READY: reach_not_ready,
