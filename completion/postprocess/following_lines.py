@@ -12,7 +12,7 @@ from completion.postprocess.context import Context, Dropped, DropReason
 from completion.postprocess.suffix_overlap import before_rest, repeatable_rest
 from completion.request import Suggestion
 from completion.syntax.indent_style import depth
-from completion.syntax.line_roles import announces, defines_name
+from completion.syntax.line_roles import announces, defines_name, is_clause
 
 LOOK_AHEAD = 2
 """Number of non-blank lines below the cursor where a repetition may begin."""
@@ -49,8 +49,9 @@ def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dr
     count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
     decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. All of them
     must be there if the user has begun such a line, and it stands elsewhere, too, or the text leaves its brackets open,
-    as in `Exte` above `Extension(`: then it may begin a further item. Of a text that was cut short, a last line that
-    may become such a repetition goes, too. Lines without words are left to the `closers` filter.
+    as in `Exte` above `Extension(`: then it may begin a further item. A clause such as `else` begins none: a statement has
+    it once. Of a text that was cut short, a last line that may become such a repetition goes, too. Lines without words
+    are left to the `closers` filter.
     """
     start = _repetition(suggestion.text, context, whole=False)
     if start is not None:
@@ -121,7 +122,7 @@ def _target(lines: Sequence[str], context: Context) -> _Target:
 def _may_begin_another(line: str, below: str, language: str) -> bool:
     """Return whether another item may begin with the same line: it opens or announces something without its name."""
     opens = depth(below) > depth(line) or below.lstrip().startswith("{")
-    return (opens or announces(line, language)) and not defines_name(line)
+    return (opens or announces(line, language)) and not (defines_name(line) or _is_clause(line, language))
 
 
 def _lines(text: str, context: Context) -> list[_Line]:
@@ -140,12 +141,26 @@ def _repetition(text: str, context: Context, *, whole: bool) -> int | None:
     lines = _lines(text, context) if targets else []
     for index, line in enumerate(lines):
         near = lines[index : index + MAX_COMPARED]
-        found = [target for target in targets if _repeats(near, target.lines, whole=whole)]
+        found = [
+            target
+            for target in targets
+            if _repeats(near, target.lines, whole=whole) and not _is_of_inner(line.whole, target.first, context.language)
+        ]
         if not line.offset and context.line_before.strip():
             found = [each for each in found if len(near) >= len(each.lines) or not _begins_item(text, each, context)]
         if found and _may_cut(text, line.offset, context):
             return line.offset
     return None
+
+
+def _is_clause(line: str, language: str) -> bool:
+    """Return whether a line goes on with a statement above it, also after the closer of its block."""
+    return is_clause(line.lstrip().removeprefix("}"), language)
+
+
+def _is_of_inner(line: str, below: str, language: str) -> bool:
+    """Return whether a line goes on with another statement than `below` does, which is the same further out or in."""
+    return depth(line) != depth(below) and _is_clause(below, language)
 
 
 def _begins_item(text: str, target: _Target, context: Context) -> bool:
