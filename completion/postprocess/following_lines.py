@@ -12,7 +12,7 @@ from completion.postprocess.context import Context, Dropped, DropReason
 from completion.postprocess.suffix_overlap import before_rest, repeatable_rest
 from completion.request import Suggestion
 from completion.syntax.indent_style import depth
-from completion.syntax.line_roles import announces, defines_name, is_clause
+from completion.syntax.line_roles import announces, defines_name, is_clause, may_be_modifiers, without_modifiers
 
 LOOK_AHEAD = 2
 """Number of non-blank lines below the cursor where a repetition may begin."""
@@ -34,6 +34,10 @@ class _Target(NamedTuple):
     lines: tuple[str, ...]
     first: str
 
+    def folded(self, line: str) -> str:
+        """Return a line in the form of the first one: if that is a definition, without `public` or `async` before it."""
+        return fold(without_modifiers(line) if defines_name(self.first) else line)
+
 
 class _Line(NamedTuple):
     """A line as it would stand in the document, and its offset in the text."""
@@ -45,8 +49,8 @@ class _Line(NamedTuple):
 def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     """Cut before the first line that repeats one of the next lines of the document.
 
-    The comparison ignores blanks, case, the kind of quotes, and a comma or semicolon at the end. All other differences
-    count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
+    The comparison ignores blanks, case, the kind of quotes, a comma or semicolon at the end, and `public` or `async`
+    before a definition. All other differences count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
     decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. All of them
     must be there if the user has begun such a line, and it stands elsewhere, too, or the text leaves its brackets open,
     as in `Exte` above `Extension(`: then it may begin a further item. A clause such as `else` begins none: a statement has
@@ -77,7 +81,7 @@ def stable_length(text: str, context: Context) -> int:
     lines = [*_lines(text[:start], context), last] if targets else []
     near = lines[-MAX_COMPARED:]
     for index, line in enumerate(near):
-        if any(_may_repeat(near[index:], target.lines) for target in targets):
+        if any(_may_repeat(near[index:], target) for target in targets):
             return max(line.offset - 1, 0)
     return len(text)
 
@@ -116,7 +120,8 @@ def _targets(context: Context) -> list[_Target]:
 def _target(lines: Sequence[str], context: Context) -> _Target:
     """Return the first of the lines and those up to the first one that begins no other item."""
     compared = takewhile(lambda pair: _may_begin_another(*pair, context.language), pairwise(lines))
-    return _Target((fold(lines[0]), *(_folded(line) for _, line in compared)), lines[0])
+    found = _Target(tuple(_folded(line) for _, line in compared), lines[0])
+    return found._replace(lines=(found.folded(lines[0]), *found.lines))
 
 
 def _may_begin_another(line: str, below: str, language: str) -> bool:
@@ -144,7 +149,7 @@ def _repetition(text: str, context: Context, *, whole: bool) -> int | None:
         found = [
             target
             for target in targets
-            if _repeats(near, target.lines, whole=whole) and not _is_of_inner(line.whole, target.first, context.language)
+            if _repeats(near, target, whole=whole) and not _is_of_inner(line.whole, target.first, context.language)
         ]
         if not line.offset and context.line_before.strip():
             found = [each for each in found if len(near) >= len(each.lines) or not _begins_item(text, each, context)]
@@ -174,19 +179,24 @@ def _begins_item(text: str, target: _Target, context: Context) -> bool:
     return (whole in above or context.suffix.count(whole) > 1) and not above.endswith(whole)
 
 
-def _repeats(lines: Sequence[_Line], target: Sequence[str], *, whole: bool) -> bool:
+def _repeats(lines: Sequence[_Line], target: _Target, *, whole: bool) -> bool:
     """Return whether the lines begin with the target, or are its beginning unless it must be whole."""
-    if fold(lines[0].whole) != target[0] or (whole and len(lines) < len(target)):
+    if target.folded(lines[0].whole) != target.lines[0] or (whole and len(lines) < len(target.lines)):
         return False
-    return all(_folded(line.whole) == own for line, own in zip(lines[1:], target[1:], strict=False))
+    return all(_folded(line.whole) == own for line, own in zip(lines[1:], target.lines[1:], strict=False))
 
 
-def _may_repeat(lines: Sequence[_Line], target: Sequence[str]) -> bool:
+def _may_repeat(lines: Sequence[_Line], target: _Target) -> bool:
     """Return whether lines, the last of which is unfinished, may become the beginning of the target."""
     *finished, last = lines
-    if len(finished) >= len(target) or not target[len(finished)].lstrip().startswith(_folded(last.whole)):
+    if len(finished) >= len(target.lines):
         return False
-    return not finished or _repeats(finished, target, whole=False)
+    own = target.lines[len(finished)].lstrip()
+    if finished:
+        return own.startswith(_folded(last.whole)) and _repeats(finished, target, whole=False)
+    if defines_name(target.first) and may_be_modifiers(last.whole):
+        return True
+    return own.startswith(target.folded(last.whole).lstrip())
 
 
 def _kept(text: str, start: int, context: Context) -> str:
