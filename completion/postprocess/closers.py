@@ -36,8 +36,8 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
 
     The suggestion replaces a closer directly after the cursor (editors insert it automatically). The text ends before a
     closer that the document has further on, and before one without an opener, unless the language has such closers. A
-    closer stays if its opener before the cursor is unclosed, or if the document lacks a closer. What is left before such
-    an end is cut where it repeats the rest of the line. In comments, it only replaces what an editor has inserted.
+    closer stays if its opener before the cursor is unclosed, or if the document lacks a closer. A text that ends before
+    a closer is cut where it repeats the rest of the line. In comments, it only replaces what an editor has inserted.
     """
     if context.before.comment:
         line = suggestion.text.partition("\n")[0]

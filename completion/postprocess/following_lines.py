@@ -35,7 +35,7 @@ class _Target(NamedTuple):
     first: str
 
     def folded(self, line: str) -> str:
-        """Return a line in the form of the first one: if that is a definition, without `public` or `async` before it."""
+        """Return a line in the form of the first one: if that is a definition, without words such as `public`."""
         return fold(without_modifiers(line) if defines_name(self.first) else line)
 
 
@@ -50,12 +50,12 @@ def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dr
     """Cut before the first line that repeats one of the next lines of the document.
 
     The comparison ignores blanks, case, the kind of quotes, a comma or semicolon at the end, and `public` or `async`
-    before a definition. All other differences count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
-    decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. All of them
-    must be there if the user has begun such a line, and it stands elsewhere, too, or the text leaves its brackets open,
-    as in `Exte` above `Extension(`: then it may begin a further item. A clause such as `else` begins none: a statement has
-    it once. Of a text that was cut short, a last line that may become such a repetition goes, too. Lines without words
-    are left to the `closers` filter.
+    before a definition. All other differences count, because lines of code often differ in one name only. After a line
+    that may also begin another item (`try:`, a decorator, a comment), the lines that tell the items apart must be the
+    same, as far as the text goes. All of them must be there if the user has begun such a line, and it stands elsewhere,
+    too, or the text leaves its brackets open, as in `Exte` above `Extension(`: then it may begin a further item. A
+    clause such as `else` begins none: a statement has it once. Of a text that was cut short, a last line that may
+    become such a repetition goes, too. Lines without words are left to the `closers` filter.
     """
     start = _repetition(suggestion.text, context, whole=False)
     if start is not None:
