@@ -32,7 +32,7 @@ def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
 
     From a closer after the cursor on, a whole word that both have is enough, and of an assignment, its operator: what
     the text has instead of the rest would stand before it. The same holds where the text goes on after its first word
-    as the line does after the cursor: in `return v‸ or 0`, the rest of `value or 1` is `alue`. A cut must not leave
+    as the line does after the cursor: in `return v‸ or 0`, `alue or 1` is cut to `alue`. A cut must not leave
     more brackets unmatched: `f(x)` before `)` keeps its closer. If only closers follow the cursor, also of the string
     around it, they are left to the `closers` filter.
     """
