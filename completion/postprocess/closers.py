@@ -7,6 +7,7 @@ from collections import Counter, deque
 from dataclasses import replace
 
 from completion.postprocess.context import Context, Dropped, DropReason
+from completion.postprocess.suffix_overlap import suffix_overlap
 from completion.request import Suggestion
 from completion.syntax.brackets import (
     CLOSER_OF,
@@ -35,8 +36,8 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
 
     The suggestion replaces a closer directly after the cursor (editors insert it automatically). The text ends before a
     closer that the document has further on, and before one without an opener, unless the language has such closers. A
-    closer stays if its opener before the cursor is unclosed, or if the document lacks a closer. In comments, it only
-    replaces what an editor has inserted.
+    closer stays if its opener before the cursor is unclosed, or if the document lacks a closer. A text that ends before
+    a closer is cut where it repeats the rest of the line. In comments, it only replaces what an editor has inserted.
     """
     if context.before.comment:
         line = suggestion.text.partition("\n")[0]
@@ -51,7 +52,8 @@ def closers(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
         kept = _before(text, cut)
         if not kept:
             return Dropped(DropReason.DOUBLED_CLOSER)
-        return replace(suggestion, text=kept, replace_after=covered)
+        ended = replace(suggestion, text=kept, replace_after=covered)
+        return ended if covered else suffix_overlap(ended, context)  # it was no end of the text before
     if covered:
         covered += _shared_punctuation(text[last:], context.line_after[covered:])
     return replace(suggestion, replace_after=covered)

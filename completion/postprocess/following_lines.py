@@ -13,7 +13,7 @@ from completion.postprocess.suffix_overlap import before_rest, repeatable_rest
 from completion.request import Suggestion
 from completion.syntax.brackets import LINE_CLOSERS
 from completion.syntax.indent_style import depth
-from completion.syntax.line_roles import announces, defines_name
+from completion.syntax.line_roles import announces, defines_name, is_clause, may_be_modifiers, without_modifiers
 from completion.syntax.mapping_keys import has_keys, key_of, keys_beside, may_become
 
 LOOK_AHEAD = 2
@@ -36,6 +36,10 @@ class _Target(NamedTuple):
     lines: tuple[str, ...]
     first: str
 
+    def folded(self, line: str) -> str:
+        """Return a line in the form of the first one: if that is a definition, without words such as `public`."""
+        return fold(without_modifiers(line) if defines_name(self.first) else line)
+
 
 class _Line(NamedTuple):
     """A line as it would stand in the document, and its offset in the text."""
@@ -47,12 +51,13 @@ class _Line(NamedTuple):
 def following_lines(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
     """Cut before the first line that repeats one of the next lines of the document, or a key of its own mapping.
 
-    The comparison ignores blanks, case, the kind of quotes, and a comma or semicolon at the end. All other differences
-    count, because lines of code often differ in one name only. After a line that may also begin another item (`try:`, a
-    decorator, a comment), the lines that tell the items apart must be the same, as far as the text goes. All of them
-    must be there if the user has begun such a line, and it stands elsewhere, too, or the text leaves its brackets open,
-    as in `Exte` above `Extension(`: then it may begin a further item. Of a text that was cut short, a last line that
-    may become such a repetition goes, too. Lines without words are left to the `closers` filter.
+    The comparison ignores blanks, case, the kind of quotes, a comma or semicolon at the end, and `public` or `async`
+    before a definition. All other differences count, because lines of code often differ in one name only. After a line
+    that may also begin another item (`try:`, a decorator, a comment), the lines that tell the items apart must be the
+    same, as far as the text goes. All of them must be there if the user has begun such a line, and it stands elsewhere,
+    too, or the text leaves its brackets open, as in `Exte` above `Extension(`: then it may begin a further item. A
+    clause such as `else` begins none: a statement has it once. Of a text that was cut short, a last line that may
+    become such a repetition goes, too. Lines without words are left to the `closers` filter.
     """
     start = _repetition(suggestion.text, context, whole=False)
     if start is not None:
@@ -78,7 +83,7 @@ def stable_length(text: str, context: Context) -> int:
     lines = [*_lines(text[:start], context), last] if targets else []
     near = lines[-MAX_COMPARED:]
     for index, line in enumerate(near):
-        if any(_may_repeat(near[index:], target.lines) for target in targets):
+        if any(_may_repeat(near[index:], target) for target in targets):
             return max(line.offset - 1, 0)
     return max(last.offset - 1, 0) if _may_repeat_key(text, last, context) else len(text)
 
@@ -117,13 +122,14 @@ def _targets(context: Context) -> list[_Target]:
 def _target(lines: Sequence[str], context: Context) -> _Target:
     """Return the first of the lines and those up to the first one that begins no other item."""
     compared = takewhile(lambda pair: _may_begin_another(*pair, context.language), pairwise(lines))
-    return _Target((fold(lines[0]), *(_folded(line) for _, line in compared)), lines[0])
+    found = _Target(tuple(_folded(line) for _, line in compared), lines[0])
+    return found._replace(lines=(found.folded(lines[0]), *found.lines))
 
 
 def _may_begin_another(line: str, below: str, language: str) -> bool:
     """Return whether another item may begin with the same line: it opens or announces something without its name."""
     opens = depth(below) > depth(line) or below.lstrip().startswith("{")
-    return (opens or announces(line, language)) and not defines_name(line)
+    return (opens or announces(line, language)) and not (defines_name(line) or _is_clause(line, language))
 
 
 def _lines(text: str, context: Context) -> list[_Line]:
@@ -141,12 +147,26 @@ def _repetition(text: str, context: Context, *, whole: bool) -> int | None:
     targets = _targets(context)
     for index, line in enumerate(lines := _lines(text, context)):
         near = lines[index : index + MAX_COMPARED]
-        found = [target for target in targets if _repeats(near, target.lines, whole=whole)]
+        found = [
+            target
+            for target in targets
+            if _repeats(near, target, whole=whole) and not _is_of_inner(line.whole, target.first, context.language)
+        ]
         if not line.offset and context.line_before.strip():
             found = [each for each in found if len(near) >= len(each.lines) or not _begins_item(text, each, context)]
         if (found or _repeats_key(text, line, context)) and _may_cut(text, line.offset, context):
             return line.offset
     return None
+
+
+def _is_clause(line: str, language: str) -> bool:
+    """Return whether a line goes on with a statement above it, also after the closer of its block."""
+    return is_clause(line.lstrip().removeprefix("}"), language)
+
+
+def _is_of_inner(line: str, below: str, language: str) -> bool:
+    """Return whether a line goes on with another statement than `below` does, which is the same further out or in."""
+    return depth(line) != depth(below) and _is_clause(below, language)
 
 
 def _begins_item(text: str, target: _Target, context: Context) -> bool:
@@ -160,19 +180,24 @@ def _begins_item(text: str, target: _Target, context: Context) -> bool:
     return (whole in above or context.suffix.count(whole) > 1) and not above.endswith(whole)
 
 
-def _repeats(lines: Sequence[_Line], target: Sequence[str], *, whole: bool) -> bool:
+def _repeats(lines: Sequence[_Line], target: _Target, *, whole: bool) -> bool:
     """Return whether the lines begin with the target, or are its beginning unless it must be whole."""
-    if fold(lines[0].whole) != target[0] or (whole and len(lines) < len(target)):
+    if target.folded(lines[0].whole) != target.lines[0] or (whole and len(lines) < len(target.lines)):
         return False
-    return all(_folded(line.whole) == own for line, own in zip(lines[1:], target[1:], strict=False))
+    return all(_folded(line.whole) == own for line, own in zip(lines[1:], target.lines[1:], strict=False))
 
 
-def _may_repeat(lines: Sequence[_Line], target: Sequence[str]) -> bool:
+def _may_repeat(lines: Sequence[_Line], target: _Target) -> bool:
     """Return whether lines, the last of which is unfinished, may become the beginning of the target."""
     *finished, last = lines
-    if len(finished) >= len(target) or not target[len(finished)].lstrip().startswith(_folded(last.whole)):
+    if len(finished) >= len(target.lines):
         return False
-    return not finished or _repeats(finished, target, whole=False)
+    own = target.lines[len(finished)].lstrip()
+    if finished:
+        return own.startswith(_folded(last.whole)) and _repeats(finished, target, whole=False)
+    if defines_name(target.first) and may_be_modifiers(last.whole):
+        return True
+    return own.startswith(target.folded(last.whole).lstrip())
 
 
 def _repeats_key(text: str, line: _Line, context: Context) -> bool:

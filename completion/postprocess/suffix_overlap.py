@@ -21,6 +21,8 @@ _MAX_STARTS = 32  # starts of a repetition that are tried; only a text that repe
 _SEPARATORS = frozenset(",;:{")
 _WORD = re.compile(r"\w+")
 _ASSIGNS = re.compile(r"[-+*/%|&^:]?=[ \t]")
+_ANNOTATES = re.compile(r"[ \t]*:[ \t]")
+_TWO = re.compile(r"\w\w")
 _LAST_WORD = re.compile(r"\w+\Z")
 _LETTER = re.compile(r"[^\W_]")
 
@@ -29,9 +31,10 @@ def suffix_overlap(suggestion: Suggestion, context: Context) -> Suggestion:
     """Cut where the text begins to repeat the rest of the cursor's line, up to the text's end.
 
     From a closer after the cursor on, a whole word that both have is enough, and of an assignment, its operator: what
-    the text has instead of the rest would stand before it. A cut must not leave more brackets unmatched: `f(x)` before
-    `)` keeps its closer. If only closers follow the cursor, also of the string around it, they are left to the
-    `closers` filter.
+    the text has instead of the rest would stand before it. The same holds where the text goes on after its first word
+    as the line does after the cursor: in `return v‸ or 0`, `alue or 1` is cut to `alue`. A cut must not leave
+    more brackets unmatched: `f(x)` before `)` keeps its closer. If only closers follow the cursor, also of the string
+    around it, they are left to the `closers` filter.
     """
     tail = repeatable_rest(context)
     if not tail:
@@ -53,7 +56,7 @@ def before_rest(text: str, start: int, context: Context) -> str:
 def stable_length(text: str, context: Context) -> int:
     """Return the length of the part of an unfinished text that the filter keeps however the text continues."""
     tail = repeatable_rest(context)
-    starts = (i for i in range(len(text)) if tail and _may_repeat(text[i : i + len(tail) + 1], tail, context))
+    starts = (i for i in range(len(text)) if tail and _may_repeat(text, i, tail, context))
     return next(starts, len(text))
 
 
@@ -65,11 +68,45 @@ def repeatable_rest(context: Context) -> str:
 
 def _repeats_at(text: str, start: int, tail: str, context: Context) -> bool:
     rest = text[start:]
-    return _repeats(rest, tail, context) or _ends_alike(text, start, tail, context) or _replaces(rest, tail, context)
+    found = _repeats(rest, tail, context) or _ends_alike(text, start, tail, context) or _replaces(rest, tail, context)
+    return found or _goes_on_alike(text, start, context) or (_calls_alike(text, start, context) and _ends_call(text))
 
 
-def _may_repeat(rest: str, tail: str, context: Context) -> bool:
-    return tail.startswith(rest[: len(tail)].rstrip()) or _replaces(rest, tail, context)
+def _may_repeat(text: str, start: int, tail: str, context: Context) -> bool:
+    rest = text[start : start + len(tail) + 1]
+    found = tail.startswith(rest[: len(tail)].rstrip()) or _replaces(rest, tail, context)
+    return found or _goes_on_alike(text, start, context) or _calls_alike(text, start, context)
+
+
+def _goes_on_alike(text: str, start: int, context: Context) -> bool:
+    """Return whether a text goes on after its first word as the line does after the cursor, with a word or annotation.
+
+    They differ further on.
+    """
+    if not _is_after_first_word(text, start):
+        return False
+    rest, after = text[start:], context.line_after
+    shared = _shared(rest, after)
+    if _LETTER.search(shared) and len("".join(shared.split())) >= MIN_OVERLAP:
+        return True
+    annotates = _ANNOTATES.match(after)
+    return annotates is not None and rest.startswith(annotates.group())
+
+
+def _calls_alike(text: str, start: int, context: Context) -> bool:
+    """Return whether the first word of a text is called, as the word at the cursor is."""
+    called = text.startswith("(", start) and context.line_after.startswith("(")
+    return called and _is_after_first_word(text, start)
+
+
+def _ends_call(text: str) -> bool:
+    """Return whether a text ends with a call, after which no other parentheses can follow as arguments."""
+    return text.rstrip(":;{ \t").endswith(")")
+
+
+def _is_after_first_word(text: str, start: int) -> bool:
+    word = _WORD.match(text)
+    return word is not None and word.end() == start
 
 
 def _replaces(rest: str, tail: str, context: Context) -> bool:
@@ -81,12 +118,16 @@ def _replaces(rest: str, tail: str, context: Context) -> bool:
         return False
     if assigns := _ASSIGNS.match(tail):
         return rest.startswith(assigns.group())
-    common = common_length(rest, tail)
-    if tail[0] not in CLOSERS | set(context.before.string) or common == len(rest):
+    if tail[0] not in CLOSERS | set(context.before.string) or tail.startswith(rest):
         return False
-    is_within_word = _WORD.fullmatch(rest[common - 1 : common + 1]) or _WORD.fullmatch(tail[common - 1 : common + 1])
-    shared = _LAST_WORD.sub("", rest[:common]) if is_within_word else rest[:common]
-    return any(len(word) >= MIN_OVERLAP and _LETTER.search(word) for word in _WORD.findall(shared))
+    return any(len(word) >= MIN_OVERLAP and _LETTER.search(word) for word in _WORD.findall(_shared(rest, tail)))
+
+
+def _shared(rest: str, tail: str) -> str:
+    """Return the common beginning of two texts, without a word that goes on in one of them."""
+    shared = rest[: common_length(rest, tail)]
+    goes_on = shared and any(_TWO.match(text, len(shared) - 1) for text in (rest, tail))
+    return _LAST_WORD.sub("", shared) if goes_on else shared
 
 
 def _repeats(rest: str, tail: str, context: Context) -> bool:

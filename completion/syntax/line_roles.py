@@ -36,11 +36,14 @@ _DECORATORS = {language: re.compile(pattern) for language, pattern in _PATTERNS.
 _BLOCK_COMMENT = re.compile(r"/\*(?:(?!\*/).)*(?:\*/)?|\*(?:[ \t/].*)?|<!--.*")
 
 _MODIFIERS = (
-    r"(?:(?:abstract|async|const|data|declare|default|export|extern|final|inline|internal|local|open|override|partial"
-    r"|private|protected|pub(?:\(\w+\))?|public|sealed|static|unsafe)[ \t]+)*"
+    *("abstract", "async", "const", "data", "declare", "default", "export", "extern", "final", "inline", "internal"),
+    *("local", "open", "override", "partial", "private", "protected", "public", "sealed", "static", "unsafe"),
 )
+_HEAD = rf"([ \t]*)(?:(?:{'|'.join(_MODIFIERS)}|pub(?:\(\w+\))?)[ \t]+)*"
+_WITH_MODIFIERS = re.compile(_HEAD)
+_BEGUN_MODIFIER = re.compile(r"pub(?:\(\w*\)?)?")
 _KINDS = "class|def|defp|enum|fn|fun|func|function|interface|private|protected|public|record|struct|sub|trait|type"
-_DEFINITION = re.compile(rf"[ \t]*{_MODIFIERS}(?:{_KINDS})[ \t]+[\w$]")
+_DEFINITION = re.compile(rf"{_HEAD}(?:{_KINDS})[ \t]+[\w$]")
 
 _ELEMENT = re.compile(r"<((?:[A-Za-z][\w.:-]*)?)(?:\s(?:[^<>]|=>)*)?(?<!/)>")
 
@@ -135,6 +138,17 @@ def announces(line: str, language: str) -> bool:
 def defines_name(line: str) -> bool:
     """Return whether a line begins a definition, whose name no other one beside it has."""
     return _DEFINITION.match(line) is not None
+
+
+def without_modifiers(line: str) -> str:
+    """Return a line without the words before what it defines, as `pub(crate)` or `export async`."""
+    return _WITH_MODIFIERS.sub(r"\1", line, count=1)
+
+
+def may_be_modifiers(line: str) -> bool:
+    """Return whether an unfinished line can still have only such words."""
+    last = without_modifiers(line).strip()
+    return _BEGUN_MODIFIER.fullmatch(last) is not None or any(word.startswith(last) for word in (*_MODIFIERS, "pub"))
 
 
 def opens_element(line: str) -> bool:

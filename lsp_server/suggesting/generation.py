@@ -168,7 +168,7 @@ class Generation:
         suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
         length = worthwhile_end(suggestion, first.typed, grows=not self.is_first_complete) - first.typed
         shown = shortened(first, min(length, len(first.text)), now)
-        return (shown, *others) if length > 0 and not opens_pair(shown, now) else ()
+        return (shown, *others) if shown.text.strip() and not opens_pair(shown, now) else ()
 
     def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
         """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""

@@ -18,6 +18,7 @@ _LINE_END = re.compile(r"[\r\n]")
 _ADDITION = re.compile(r"""([)\]}>"'`]{0,3}?)(?:(?:\r\n|\r|\n)[ \t]*(?=[)\]}]|</)|</([\w.:-]*)>)""")
 """Closers, and what an editor adds after them: a line end before a closer or end tag, or an end tag."""
 
+_SEPARATORS = (",", ";", ":")
 _MAX_ADDITIONS = 6  # line ends and end tags that one suggestion brings while it is typed
 _QUOTES = ('"""', "'''", '"', "'", "`")
 
@@ -105,7 +106,8 @@ def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
     """Return the first `length` characters of a remainder. They replace the closers that they contain themselves.
 
     These are also closers that the whole remainder leaves for what it opens later, as `a), (b` does between brackets.
-    Closers of what the characters open again stay.
+    Closers of what the characters open again stay. A comma, semicolon or colon at their end is left out if the same one
+    stands after the cursor.
     """
     if length == len(left.text):
         return left
@@ -113,7 +115,11 @@ def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
     later = now.suffix[whole : whole + _opened_later(left.text, length, now.suffix)]
     closers = now.suffix[:whole] + "".join(takewhile(CLOSERS.__contains__, later))
     own = _own_closers(text, closers)
-    return replace(left, text=text, replace_after=own - _opened_again(text, closers[:own]))
+    replaced = own - _opened_again(text, closers[:own])
+    last, after = text.rstrip(" \t")[-1:], now.suffix[replaced:].lstrip(" \t")
+    if last in _SEPARATORS and after.startswith(last):
+        text = text.rstrip(f" \t{last}")
+    return replace(left, text=text, replace_after=replaced)
 
 
 def opens_pair(left: Remainder, now: Situation) -> bool:

@@ -60,6 +60,12 @@ def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, te
 @example("", "// xf(a)\nreturn x\n", "// x\nreturn x\n", "javascript", Mode.LINE, False)
 @example("", "/return x\n", "return /, )value=/return x", "javascript", Mode.LINE, False)
 @example("  a", "\n  b\n", "\nend\nc", "ruby", Mode.LINE, False)
+@example("r", " value;\n", "eturn value || x;", "typescript", Mode.LINE, False)
+@example("x = g", "(key)\n", "et(a).b", "python", Mode.LINE, False)
+@example("d", " : dict\n", "ata : Any", "python", Mode.LINE, False)
+@example("/** */", "\nprivate int f() {\n", "\npublic int f() {", "java", Mode.BLOCK, False)
+@example("// a", "\nfn f(x: i64) {\n", "\npub(crate) fn f(x: i64) {", "rust", Mode.BLOCK, False)
+@example("", "\nfunction f(a, b) {\n", "export async function f(a, b) {", "typescript", Mode.LINE, False)
 def test_text_shown_while_streaming_is_never_taken_back(before, after, text, language, mode, cut_short):
     context = Context.of(before, after, language, mode, cut_short=cut_short)
     final = apply_filters(Suggestion(text), context)

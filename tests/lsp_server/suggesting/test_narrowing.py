@@ -176,6 +176,20 @@ def test_the_shown_part_of_a_suggestion_replaces_the_closers_that_it_contains(
     assert before + left.text + after[left.replace_after :] == result
 
 
+@pytest.mark.parametrize(
+    ("after", "text", "shown", "left"),
+    [
+        (", true);", "arser, options", "arser,", "arser"),
+        (" : dict", "ata : Any = {}", "ata :", "ata"),
+        ("::as_ref)", "Ref::new()", "Ref::", "Ref"),
+        (", true);", "arser, options", "arser, options", "arser, options"),
+        (") {", "arser, options", "arser,", "arser,"),
+    ],
+)
+def test_a_shown_part_does_not_end_with_the_separator_after_the_cursor(after, text, shown, left):
+    assert shortened(Remainder(0, text, 0), len(shown), Situation("f(p", after)).text == left
+
+
 def test_a_shown_part_replaces_a_closer_that_the_editor_has_added_since_only_if_it_contains_that_one():
     now = Situation("Pf(", ")")
     (whole,) = generation_of("f(g(a), b)").remainders(now)
