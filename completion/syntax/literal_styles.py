@@ -150,7 +150,7 @@ _CSHARP = _style("//", _QUOTES, '"""', blocks=_BLOCK, long='@" " @$" "')
 _PHP = _style("// #", _QUOTES, blocks=_BLOCK, where={"#": r"#(?!\[)", "'": _APOSTROPHE})
 _RUST = _style("//", "", '"', blocks=_BLOCK, whole=_CHARACTER)
 _JSON = _style("", '"')
-_R = _style("#", "", _QUOTES)
+_R = _style("#", "", _QUOTES, skipped=r"`(?:\\.|[^`\\\n])++`")  # a name of any characters
 _ELIXIR_SIGIL = _sigil(r"~[A-Za-z]+", ["()", "[]", "{}", "<>", "/", "|"])
 _ELIXIR = _style(
     *("#", "", f"{_QUOTES} {_TRIPLE}"), skipped=f"{_ELIXIR_SIGIL}|{_BRACKET_OR_QUOTE}", where={"#": _WITHIN_CODE}

@@ -76,6 +76,7 @@ def characters(found):
         ("go", "a(`C:\\`, b[", "([", "", ""),
         ("html", "<!-- :( --> (", "(", "", ""),
         ("latex", "% it's {\n50\\% {", "{", "", ""),
+        ("r", "`[.it's` <- function(x) {\n  x$`(`", "{", "", ""),
     ],
 )
 def test_scan(language, text, opened, unopened, string):
