@@ -167,8 +167,22 @@ _RUBY_LITERAL = "|".join(
     )
 )
 _RUBY = _style("#", "", _QUOTES, skipped=_RUBY_LITERAL, where={"#": _WITHIN_CODE})
-_PERL_REGEX = _regex(r"(,=:\[&|?;{~", _WORD_REGEX, r"(?<=[^\w$@%>][ms]/)", r"(?<=[^\w$@%>]qr/)")
-_PERL = _style("#", "", _QUOTES, skipped=_PERL_REGEX, where={"#": r"#(?<!\$#)"})
+_BRACKETS = ("()", "[]", "{}", "<>")
+_NO_NAME = r"(?<![\w$@%&*>]{0})"  # `$q`, `%s` and `->q` are names
+_PERL_QUOTE = "|".join((f"q{_NO_NAME.format('q')}[qrwx]?", f"m{_NO_NAME.format('m')}"))
+_PERL_CHANGE = "|".join(one + _NO_NAME.format(one) for one in ("s", "y", "tr"))
+_PERL_LITERAL = "|".join(
+    (
+        *(_sigil(rf"(?:{_PERL_CHANGE})\{each}(?:\\.|[^\\\n{each}])*+(?=\{each})", each) for each in "/!|"),
+        rf"{_sigil(f'(?:{_PERL_CHANGE})', _BRACKETS)}(?:\s*{_sigil('', _BRACKETS)})?",
+        _sigil(f"(?:{_PERL_QUOTE})", [*_BRACKETS, *"/!|"]),
+        _regex(r"(,=:\[&|?;{~", _WORD_REGEX),
+        r"\$\](?=\s*[<>=!])",  # the version, as in `$] < 5.020`
+    )
+)
+_POD = "=pod =head1 =head2 =head3 =head4 =over =item =back =begin =end =for =encoding"
+_PERL_WHERE = {"#": r"#(?<!\$#)"} | {one: rf"{one}(?<![^\n]{one})\b" for one in _POD.split()}
+_PERL = _style("#", "", _QUOTES, blocks=f"{_POD} ".replace(" ", " =cut "), skipped=_PERL_LITERAL, where=_PERL_WHERE)
 _SHELL = _style(
     *("#", "", _QUOTES),
     raw="'",
