@@ -20,6 +20,7 @@ class LiteralStyle:
         multi_line_strings: What begins or ends a string that does not end with its line.
         raw_strings: What begins or ends a string in which a backslash is no escape, but two delimiters are.
         lone_closers: Closing brackets that need no opener.
+        escapes: By what begins a raw string, the pattern of an escape in it that begins like its end.
     """
 
     token: re.Pattern[str]
@@ -30,6 +31,7 @@ class LiteralStyle:
     multi_line_strings: frozenset[str]
     raw_strings: frozenset[str]
     lone_closers: frozenset[str]
+    escapes: Mapping[str, str]
 
 
 def _style(
@@ -44,6 +46,7 @@ def _style(
     skipped: str = "",
     where: Mapping[str, str] | None = None,
     lone_closers: str = "",
+    escapes: Mapping[str, str] | None = None,
 ) -> LiteralStyle:
     """Return a style. Of all that is separated by blanks, the longest that fits counts.
 
@@ -58,6 +61,7 @@ def _style(
         skipped: Pattern of code without brackets and quotes: regular expressions, escaped characters.
         where: By what begins a comment or a string, the pattern of it and what is around it.
         lone_closers: Closing brackets that need no opener.
+        escapes: By the delimiter of a raw string, the pattern of an escape in it that begins like its end.
     """
     comments = dict.fromkeys(line_comments.split(), "\n") | _pairs(blocks)
     short = {*strings.split(), *multi_line.split()}
@@ -74,6 +78,7 @@ def _style(
         multi_line_strings=frozenset(multi_line.split()) | long_ones,
         raw_strings=frozenset(raw.split()) | long_ones,
         lone_closers=frozenset(lone_closers),
+        escapes=escapes or {},
     )
 
 
@@ -201,6 +206,8 @@ _CSS = _style("", _QUOTES, blocks=_BLOCK)
 _SCSS = _style("//", _QUOTES, blocks=_BLOCK, where={"//": r"//(?<![:(]//)"})  # an address may have no quotes
 _SQL = _style("--", "", _QUOTES, blocks=_BLOCK, skipped=r"'\\'(?=[\s;),])")  # as in `ESCAPE '\'`
 _LISP = _style(";", "", '"', skipped=_ESCAPED)
+_ERLANG = _style("%", "'", '"', whole=r"\$(?:\\.|[^\\\n])")
+_NIX = _style("#", "", "\" ''", blocks=_BLOCK, raw="''", where={"''": r"''(?<![\w']'')"}, escapes={"''": r"''['$\\]"})
 _LUA = _style("--", _QUOTES, blocks="--[[ ]] --[=[ ]=] --[==[ ]==]", long="[[ ]] [=[ ]=] [==[ ]==]")
 _OPERATOR = r"[!#$%&*+./<=>?@\\^|~:]"
 _HASKELL_COMMENT = rf"--(?<!{_OPERATOR}--)(?!{_OPERATOR})"
@@ -238,6 +245,7 @@ COMPLETE_STYLES = {
     "shellscript": _SHELL,
     "yaml": _YAML,
     "terraform": _TERRAFORM,
+    "erlang": _ERLANG,
     "graphql": _GRAPHQL,
     **_of_each(_SCRIPT, "javascript javascriptreact typescript typescriptreact"),
     **_of_each(_COMPONENT, "vue svelte"),
@@ -264,6 +272,7 @@ _PARTLY_KNOWN = {
     "ocaml": _OCAML,
     "fsharp": _FSHARP,
     "cmake": _CMAKE,
+    "nix": _NIX,
     "powershell": _POWERSHELL,
     "ini": _INI,
 }
