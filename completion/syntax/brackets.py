@@ -144,7 +144,7 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
             before = text[:-count]
             if not text.endswith(one[:count]) or scan(before, language, string).string != found.string:
                 continue
-            if found.string or scan(before + one, language, string).string == one:
+            if found.string or scan(before + one, language).string == strings[one]:
                 return count
     return 0
 
