@@ -185,7 +185,7 @@ _PERL_LITERAL = "|".join(
         r"\$\](?=\s*[<>=!])",  # the version, as in `$] < 5.020`
     )
 )
-_POD = "=pod =head1 =head2 =head3 =head4 =over =item =back =begin =end =for =encoding"
+_POD = "=pod =head1 =head2 =head3 =head4 =over =item =back =begin =end =for =encoding =attr =func =method"
 _PERL_WHERE = {"#": r"#(?<!\$#)"} | {one: rf"{one}(?<![^\n]{one})\b" for one in _POD.split()}
 _PERL = _style("#", "", _QUOTES, blocks=f"{_POD} ".replace(" ", " =cut "), skipped=_PERL_LITERAL, where=_PERL_WHERE)
 _SHELL = _style(

@@ -81,6 +81,7 @@ def characters(found):
         ("nix", "a = ''\n  it's (\n  ''${b} ''\\n '''c''' [\n''; d = {", "{", "", ""),
         ("nix", "a = ''\n  echo '", "", "", "''"),
         ("perl", "f(\n\n=head1 NAME\n\nit's (\n\n=over\n\n=cut\n\n[", "([", "", ""),
+        ("perl", "=method f\n\nit's (\n\n=cut\n\n{", "{", "", ""),
         ("perl", "$a =head1; f if $] < 5.020; {", "{", "", ""),
         ("r", "`[.it's` <- function(x) {\n  x$`(`", "{", "", ""),
     ],
