@@ -14,9 +14,9 @@ from hypothesis import settings
 from completion.model.loading import LoadedModel, load_model
 from tests.tiny_models import write_tiny_model
 
-# The same cases in every run; `--hypothesis-profile explore` searches for new ones.
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("explore", derandomize=False, print_blob=True)
+# The same cases in every run; `--hypothesis-profile explore` searches for new ones. No case has a limit of time.
+settings.register_profile("repeatable", derandomize=True, deadline=None)
+settings.register_profile("explore", derandomize=False, print_blob=True, deadline=None)
 settings.load_profile("repeatable")
 
 os.environ.setdefault("TRITON_INTERPRET", "1")  # read when Triton is imported: kernels run without a GPU

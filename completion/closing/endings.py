@@ -15,7 +15,7 @@ from completion.closing.jsx_tags import open_tags
 from completion.closing.python_endings import python_endings
 from completion.postprocess.context import Context, closes_string
 from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Bracket, Scan, scan
-from completion.syntax.literal_styles import style_of
+from completion.syntax.literals.styles import style_of
 
 _WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})
 _WITH_TRY = frozenset({*_WITH_TAGS, "typescript", "java", "cpp"})

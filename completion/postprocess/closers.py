@@ -20,7 +20,7 @@ from completion.syntax.brackets import (
 )
 from completion.syntax.enclosing_literal import closed_by, waiting_closers
 from completion.syntax.end_tags import VALUE, WITHIN_TAG, begun_end_tag, doubled_end_tag
-from completion.syntax.literal_styles import style_of
+from completion.syntax.literals.styles import style_of
 
 _PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
 _QUOTES = frozenset("\"'`")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from completion.postprocess.context import Context
 from completion.request import Suggestion
 from completion.syntax.brackets import scan
-from completion.syntax.literal_styles import is_code
+from completion.syntax.literals.styles import is_code
 
 _FENCE = re.compile(r"^[ \t]*```", re.MULTILINE)
 _BEGUN = re.compile(r"^[ \t]*`{1,2}\Z", re.MULTILINE)

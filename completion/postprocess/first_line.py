@@ -14,7 +14,7 @@ from completion.request import Mode, Suggestion
 from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import is_decorator, opens_lines
-from completion.syntax.literal_styles import style_of
+from completion.syntax.literals.styles import style_of
 
 MAX_COMMENTS = 2
 """Maximum number of comment lines before the line of code."""

@@ -13,7 +13,7 @@ from completion.request import Suggestion
 from completion.syntax.heredocs import without_heredocs
 from completion.syntax.indent_style import WRAP_OPENERS, columns
 from completion.syntax.line_roles import is_item
-from completion.syntax.literal_styles import style_of
+from completion.syntax.literals.styles import style_of
 
 _OPENERS = ("{", ":", "do", "then", *WRAP_OPENERS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from completion.postprocess.context import Context, Dropped, DropReason
 from completion.request import Suggestion
-from completion.syntax.literal_styles import has_sentences
+from completion.syntax.literals.styles import has_sentences
 
 
 def mid_word(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:

@@ -12,7 +12,7 @@ from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, scan
 from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
 from completion.syntax.indent_style import depth, line_around
 from completion.syntax.line_roles import opens_words
-from completion.syntax.literal_styles import has_sentences
+from completion.syntax.literals.styles import has_sentences
 from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed

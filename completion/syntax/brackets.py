@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from completion.syntax.heredocs import without_quotes_in_heredocs
-from completion.syntax.literal_styles import COMPLETE_STYLES, LiteralStyle, style_of
+from completion.syntax.literals.style import LiteralStyle
+from completion.syntax.literals.styles import COMPLETE_STYLES, style_of
 
 CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
 OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
@@ -140,8 +141,11 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
     for one in [found.string] if found.string else strings:
         shortest = 2 if not found.string and one[0] in strings else 1  # one quote begins a string, too
         for count in range(len(one) - 1, shortest - 1, -1):
-            # quotes that end a string do not begin another one
-            if text.endswith(one[:count]) and scan(text[:-count], language, string).string == found.string:
+            # quotes that end a string do not begin another one, and names can end with apostrophes
+            before = text[:-count]
+            if not text.endswith(one[:count]) or scan(before, language, string).string != found.string:
+                continue
+            if found.string or scan(before + one, language).string == strings[one]:
                 return count
     return 0
 
@@ -174,11 +178,13 @@ def _close(stack: list[Bracket], waiting: Counter[str], closer: str) -> bool:
 
 
 @lru_cache(maxsize=32)
-def _string_tail(delimiter: str, *, multi_line: bool, raw: bool) -> re.Pattern[str]:
+def _string_tail(delimiter: str, *, multi_line: bool, raw: bool, escape: str) -> re.Pattern[str]:
     end = re.escape(delimiter)
     other = r"[^\\]" if multi_line else r"[^\\\n]"
     inner = rf"(?:\\.|{other})*?"
-    if raw and len(delimiter) == 1:
+    if escape:
+        inner = rf"(?:{escape}|(?!{end}).)*+"
+    elif raw and len(delimiter) == 1:
         inner = rf"(?:{end}{end}|[^{end}{'' if multi_line else chr(10)}])*+"
     elif raw:
         inner = ".*?" if multi_line else r"[^\n]*?"
@@ -191,7 +197,8 @@ def _string_end(style: LiteralStyle, text: str, start: int, token: str, delimite
     A line's end ends a one-line string.
     """
     multi_line, raw = token in style.multi_line_strings, token in style.raw_strings
-    match = _string_tail(delimiter, multi_line=multi_line, raw=raw).match(text, start)
+    escape = style.escapes.get(token, "")
+    match = _string_tail(delimiter, multi_line=multi_line, raw=raw, escape=escape).match(text, start)
     return match.end() if match else None
 
 

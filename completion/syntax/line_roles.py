@@ -6,7 +6,7 @@ import re
 from typing import TypeVar
 
 from completion.syntax.brackets import scan
-from completion.syntax.literal_styles import style_of
+from completion.syntax.literals.styles import style_of
 
 T = TypeVar("T")
 

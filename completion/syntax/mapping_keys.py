@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import is_item
-from completion.syntax.literal_styles import style_of
+from completion.syntax.literals.styles import style_of
 
 _JSON_KEY = re.compile(r'[ \t]*"((?:[^"\\\n]|\\.)*)"[ \t]*:')
 _KEYS = {

@@ -109,7 +109,7 @@ def test_streamed_text_only_grows_into_the_result(engine, grammar, seed):
 
 
 @given(cut=st.integers(1, len(PREFIX)))
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_healed_output_never_contradicts_the_text_before_the_cursor(engine, cut):
     request = dataclasses.replace(RAW, prefix=PREFIX[:cut], suffix=PREFIX[cut:] + SUFFIX, max_tokens=8)
     event = last(engine, request)
@@ -198,7 +198,7 @@ def test_the_text_of_fim_tokens_in_a_document_does_not_become_special_tokens(tin
 
 
 @given(prefix=st.text(max_size=60), suffix=st.text(max_size=60))
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_document_gets_a_suggestion_or_a_reason(engine, prefix, suffix):
     event = last(engine, CompletionRequest(prefix, suffix, "python", max_tokens=6))
     assert event.done

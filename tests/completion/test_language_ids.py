@@ -5,7 +5,7 @@ import pytest
 from completion.edits import NextEditRequest
 from completion.language_ids import ending_of, known_language, language_of
 from completion.request import CompletionRequest
-from completion.syntax.literal_styles import COMPLETE_STYLES
+from completion.syntax.literals.styles import COMPLETE_STYLES
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,14 @@ def test_a_language_has_one_name(name, path, language):
         ("package.json", "json"),
         (".git/COMMIT_EDITMSG", "git-commit"),
         ("README.md", "markdown"),
+        ("lib/Mojo/Date.pm", "perl"),
+        ("t/date.t", "perl"),
+        ("src/core.cljs", "clojure"),
+        ("src/core.cljc", "clojure"),
+        ("deps.edn", "clojure"),
+        ("src/cow_date.erl", "erlang"),
+        ("include/cow.hrl", "erlang"),
+        ("flake.nix", "nix"),
         ("LICENSE", ""),
     ],
 )

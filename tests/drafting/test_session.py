@@ -68,7 +68,7 @@ def plain(prompt, count, table, seed, forced):
     return context[len(prompt) :]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size=60),
     st.integers(0, 9),

@@ -54,7 +54,7 @@ def trees(draw: st.DrawFn) -> DraftTree:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(trees(), min_size=1, max_size=8), st.integers(0, 99), st.none() | st.integers(0, 99), st.integers(1, 4))
 def test_any_sequence_of_trees_emits_what_plain_decoding_emits(steps, table, seed, banned):
     prompt = (1, 2, 3)

@@ -11,7 +11,7 @@ from completion.syntax.trees import parse
 from tests.completion.grammar.acceptors import GRAMMARS, acceptor_of
 from tests.completion.grammar.programs import PROGRAMS
 
-QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+QUICK = settings(max_examples=12, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
 @pytest.mark.parametrize("language", sorted(PROGRAMS))

@@ -28,7 +28,7 @@ modes = st.sampled_from([Mode.LINE, Mode.BLOCK])
 
 
 @given(code, code, code, languages, modes, st.booleans(), st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, text, language, mode, cut_short, invoked):
     context = Context.of(before, after, language, mode, invoked=invoked, cut_short=cut_short)
     for one_filter in FILTERS:
@@ -44,7 +44,7 @@ def test_a_filter_never_returns_text_that_was_not_in_its_input(before, after, te
 
 
 @given(code, code, code, languages, modes, st.booleans())
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @example("", "", "a\nab\nab", "python", Mode.BLOCK, False)
 @example('def f():\n    """One.\n\n    ', '\n    """\n', 'two."""\n', "python", Mode.LINE, False)
 @example("f(g(v", "\n)\n)\n", "a).m(d=1)\n", "python", Mode.LINE, False)
@@ -92,7 +92,7 @@ def test_a_text_that_grows_is_shown_in_whole_words():
 
 
 @given(code, code, code, languages, modes)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_filtered_text_passes_the_filters_unchanged(before, after, text, language, mode):
     context = Context.of(before, after, language, mode)
     once = apply_filters(Suggestion(text), context)

@@ -44,7 +44,7 @@ def test_an_example_is_dropped_and_nothing_of_it_is_shown(language, example):
 
 
 @given(LINES, st.sampled_from(["", "a = 1\n", "a = ", "f("]), st.sampled_from(["", "\nb = 2\n", "b", ")"]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_no_beginning_of_a_construct_is_shown_and_taken_back(line, before, after):
     language, construct = line
     text = before + construct + after

@@ -207,7 +207,7 @@ some_lines = st.lists(st.sampled_from(LINES), max_size=7).map("\n".join)
 
 
 @given(some_lines, some_lines, st.sampled_from(["python", "javascript", "ruby"]), st.sampled_from(["", "  ", "try {"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example("f(\n  g\n", "f(\n  b(), c(), d(), e(),\n  g\n  g\n  g\n  g", "python", "")
 def test_text_that_is_shown_before_lines_like_its_own_is_never_taken_back(below, written, language, line):
     suggested(language, f"{line}|\n{below}", f"{written}\n")

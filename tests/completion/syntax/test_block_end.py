@@ -66,7 +66,7 @@ prefixes = st.sampled_from(
 
 
 @given(prefixes, st.sampled_from(["", "\n", "\n}\n", "\n    }\n", "\n</b>\n"]), texts, st.sampled_from(LANGUAGES))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 def test_a_returned_end_never_changes(prefix, suffix, text, language):
     end = BlockEnd(prefix, suffix, language)
     ends = [end.end(text[:length]) for length in range(len(text) + 1)]

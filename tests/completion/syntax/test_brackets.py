@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.syntax.brackets import Scan, scan
+from completion.syntax.brackets import Scan, begun_delimiter, scan
 
 
 def characters(found):
@@ -81,6 +81,14 @@ def characters(found):
         ("go", "a(`C:\\`, b[", "([", "", ""),
         ("html", "<!-- :( --> (", "(", "", ""),
         ("latex", "% it's {\n50\\% {", "{", "", ""),
+        ("erlang", "f($(, $\", $\\', \"a (\nb\", 'it (') % it's (\n -> {", "{", "", ""),
+        ("nix", "# it's (\nf = a: foldl' b x'' ( /* ' ( */ [", "([", "", ""),
+        ("nix", "a = ''\n  it's (\n  ''${b} ''\\n '''c''' [\n''; d = {", "{", "", ""),
+        ("nix", "a = ''\n  echo '", "", "", "''"),
+        ("perl", "f(\n\n=head1 NAME\n\nit's (\n\n=over\n\n=cut\n\n[", "([", "", ""),
+        ("perl", "=method f\n\nit's (\n\n=cut\n\n{", "{", "", ""),
+        ("perl", "$a =head1; f if $] < 5.020; {", "{", "", ""),
+        ("r", "`[.it's` <- function(x) {\n  x$`(`", "{", "", ""),
     ],
 )
 def test_scan(language, text, opened, unopened, string):
@@ -115,6 +123,8 @@ def test_a_regular_expression_has_no_brackets_and_quotes(language, text):
         ("ruby", "a.putc(?\"); [?[, ?', ?\\(] if b.empty?(c) && d?('e')"),
         ("ruby", "f(a % [b], a %[b], a % (b), c ? [d] : (e))"),
         ("ruby", 'f("#{a ? "#{b}" : c})")'),
+        ("perl", "my @a = (q{it's (}, qw(' \"), qr!^[(]'!i, qq[a {b} \"]); $a =~ m{[(]'} and $b =~ m|'(|;"),
+        ("perl", "s/'/\"/g; $a =~ s!\\(!'!; tr/'/\"/; s{'}{\"}; y|(|[|; $s{a} / $q / $y / @m / %s{b}; $a->s('b')"),
         ("elixir", 'assert a =~ ~r/cannot fetch key \\"(/ and b == ~s("it\'s [") or c in ~w[\' (]a'),
         ("elixir", '@specials ~c|()<>@,;:\\\\"/[]?={}|'),
         ("elixir", "defp split(<<?], ?[, ?\\\", ?', a::binary>>) when b == ?( and valid?(c), do: d"),
@@ -131,6 +141,7 @@ def test_a_literal_that_ends_on_its_line_has_no_brackets_and_quotes(language, te
         ("ruby", "f(%w[a ", "([", ""),
         ("ruby", "f(%(it's", "((", "'"),
         ("ruby", "a %\n(b", "(", ""),
+        ("perl", "f(q(a ", "((", ""),
         ("elixir", "f(~s(a ", "((", ""),
         ("elixir", 'f(~s"a(', "(", '"'),
     ],
@@ -185,3 +196,18 @@ def test_a_string_that_begins_before_the_text_ends_at_its_quote():
     found = scan("abc') + (", "python", "'")
     assert found.string_end == 4
     assert characters(found.open) == "("
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "string", "length"),
+    [
+        ("nix", "a = '", "", 1),
+        ("nix", "a = foldl'", "", 0),
+        ("nix", "b'", "''", 1),
+        ("python", 'a = ""', "", 2),
+        ("python", 'a = "b"', "", 0),
+        ("csharp", "f(@", "", 1),
+    ],
+)
+def test_the_begun_delimiter_of_a_string(language, text, string, length):
+    assert begun_delimiter(text, language, string) == length

@@ -261,7 +261,7 @@ def test_edited_region_is_what_changed_with_a_margin():
     ),
     st.integers(0, 2000),
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_no_secret_file_ever_reaches_a_request(paths, budget):
     canary = "canary_value = do_not_show(stream, header, offset)"
     ordinary = "value = show(stream, header, offset)"

@@ -53,7 +53,7 @@ def assert_chains_are_sound(index: WorkspaceIndex) -> None:
 
 
 @pytest.mark.parametrize("initial_slots", [INITIAL_SLOTS, 40])  # with 40 the second document moves all
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(edits, st.lists(st.integers(0, 3), min_size=1, max_size=30))
 def test_after_any_edits_it_finds_what_is_in_the_documents(initial_slots, steps, tail):
     with pytest.MonkeyPatch.context() as patch:

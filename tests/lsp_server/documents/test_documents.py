@@ -66,7 +66,7 @@ POSITIONS = st.tuples(st.integers(0, 8), st.integers(0, 12))
 EDITS = st.lists(st.tuples(POSITIONS, POSITIONS, TEXTS), max_size=6)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TEXTS, EDITS, st.sampled_from(ENCODINGS))
 def test_any_sequence_of_edits_has_the_same_result_as_on_one_string(text, edits, encoding):
     document = Document("file:///a", "python", 0, TextLines(text), encoding)
@@ -87,7 +87,7 @@ def test_any_sequence_of_edits_has_the_same_result_as_on_one_string(text, edits,
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS, POSITIONS, st.sampled_from(ENCODINGS))
 def test_a_position_has_the_offset_of_the_simple_model_and_converts_back(text, position, encoding):
     lines = TextLines(text)
@@ -99,7 +99,7 @@ def test_a_position_has_the_offset_of_the_simple_model_and_converts_back(text, p
     assert lines.place_at(place.line, lines.units_at(place, encoding), encoding) == place
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS, TEXTS)
 def test_replacing_the_whole_text_reports_only_the_part_that_differs(old, new):
     document = Document("file:///a", "python", 0, TextLines(old))
@@ -178,7 +178,7 @@ def test_a_window_consists_of_whole_lines_if_they_are_shorter_than_its_limit():
     assert lines.after(Place(50, 4), 100).endswith("0123456789\n")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS)
 def test_lines_are_split_where_a_scan_of_single_characters_splits_them(text):
     lines = text_lines.split_lines(text)

@@ -148,7 +148,7 @@ POSITIONS = st.tuples(st.integers(0, 8), st.integers(0, 4))
 TEXTS = st.lists(st.sampled_from(["a", "b", "c", "\n", "\r\n", "\r"]), max_size=20).map("".join)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(TEXTS, st.lists(st.tuples(POSITIONS, POSITIONS, TEXTS), max_size=edit_log.SHOWN_HUNKS), st.integers(0, 9))
 def test_taking_the_hunks_back_gives_the_text_before_all_edits(text, edits, line):
     editor = Editor(text)

@@ -44,7 +44,7 @@ def ignored_by_us(root, paths):
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="git is the reference")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.sets(PATHS.map("".join), min_size=1, max_size=20), RULES, RULES)
 @example({"a", "dir/a"}, "a\\\n!\n[z-a]\na\\\nb", "!/\n/")
 @example({"ab", "a/b", "1"}, "[[:alpha:]]b\n!/\n[[:digit:]]", "")

@@ -120,7 +120,7 @@ FILES = st.dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(FILES, st.sets(st.sampled_from(["build/", "*.ts", "/src", "!a.py", "notes.md"])))
 async def test_secret_and_ignored_files_are_never_sent(files, rules):
     with tempfile.TemporaryDirectory() as name:

@@ -34,7 +34,7 @@ def text_at(document: Document, span: types.Range) -> str:
     return document.lines.between(document.place(span.start), document.place(span.end))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(before=edits, meanwhile=edits, line_end=st.sampled_from(["\n", "\r\n"]), changes=st.booleans())
 def test_offered_edits_replace_exactly_the_text_that_they_name(before, meanwhile, line_end, changes):
     document = Document("file:///a.py", "python", 1, TextLines(TEXT.replace("\n", line_end)))

@@ -1,7 +1,7 @@
 """The remainder of a suggestion while the user types it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.request import CompletionEvent, Suggestion
@@ -27,7 +27,6 @@ def generation_of(text, suffix="", replace_after=0):
 CODE = st.text(alphabet="ab() []\n\"'", max_size=12)
 
 
-@settings(deadline=None)
 @given(CODE, CODE)
 def test_after_typing_a_beginning_of_the_suggestion_the_remainder_is_the_rest_of_it(text, typed):
     remainders = generation_of(text).remainders(Situation("P" + typed, ""))
@@ -37,7 +36,6 @@ def test_after_typing_a_beginning_of_the_suggestion_the_remainder_is_the_rest_of
         assert remainders is None
 
 
-@settings(deadline=None)
 @given(CODE, st.integers(0, 12), st.text(alphabet=sorted(CLOSERS), max_size=3), CODE)
 def test_accepting_a_remainder_never_doubles_a_closer_that_the_editor_added(text, cut, closers, suffix):
     typed = text[:cut]

@@ -104,7 +104,7 @@ def test_an_acceptance_where_the_document_has_no_text_any_more_is_not_followed()
 TEXT = st.text(alphabet="ab\n ", max_size=8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TEXT, TEXT.filter(bool), TEXT, st.lists(st.tuples(st.integers(0, 24), st.integers(0, 24), TEXT), max_size=5))
 def test_the_followed_range_contains_every_accepted_character_that_survives(before, accepted, after, edits):
     followed = Followed(before, accepted, after)

@@ -1,0 +1,1 @@
+"""How languages write comments and strings, for scanning without a grammar."""
