@@ -68,35 +68,35 @@ def repeatable_rest(context: Context) -> str:
 
 def _repeats_at(text: str, start: int, tail: str, context: Context) -> bool:
     rest = text[start:]
-    found = _repeats(rest, tail, context) or _ends_alike(text, start, tail, context) or _replaces(rest, tail, context)
-    return found or _goes_on_alike(text, start, context) or (_calls_alike(text, start, context) and _ends_call(text))
+    if _repeats(rest, tail, context) or _ends_alike(text, start, tail, context) or _replaces(rest, tail, context):
+        return True
+    if not _ends_first_word(text, start):
+        return False
+    return (_calls_alike(rest, context) and _ends_call(text)) or _goes_on_alike(rest, context)
 
 
 def _may_repeat(text: str, start: int, tail: str, context: Context) -> bool:
     rest = text[start : start + len(tail) + 1]
-    found = tail.startswith(rest[: len(tail)].rstrip()) or _replaces(rest, tail, context)
-    return found or _goes_on_alike(text, start, context) or _calls_alike(text, start, context)
+    if tail.startswith(rest[: len(tail)].rstrip()) or _replaces(rest, tail, context):
+        return True
+    return _ends_first_word(text, start) and (_calls_alike(rest, context) or _goes_on_alike(text[start:], context))
 
 
-def _goes_on_alike(text: str, start: int, context: Context) -> bool:
-    """Return whether a text goes on after its first word as the line does after the cursor, with a word or annotation.
+def _goes_on_alike(rest: str, context: Context) -> bool:
+    """Return whether a text goes on as the line does after the cursor, with a word or annotation.
 
     They differ further on.
     """
-    if not _is_after_first_word(text, start):
-        return False
-    rest, after = text[start:], context.line_after
-    shared = _shared(rest, after)
+    shared = _shared(rest, context.line_after)
     if _LETTER.search(shared) and len("".join(shared.split())) >= MIN_OVERLAP:
         return True
-    annotates = _ANNOTATES.match(after)
+    annotates = _ANNOTATES.match(context.line_after)
     return annotates is not None and rest.startswith(annotates.group())
 
 
-def _calls_alike(text: str, start: int, context: Context) -> bool:
-    """Return whether the first word of a text is called, as the word at the cursor is."""
-    called = text.startswith("(", start) and context.line_after.startswith("(")
-    return called and _is_after_first_word(text, start)
+def _calls_alike(rest: str, context: Context) -> bool:
+    """Return whether a text goes on with a call, as the line does after the cursor."""
+    return rest.startswith("(") and context.line_after.startswith("(")
 
 
 def _ends_call(text: str) -> bool:
@@ -104,7 +104,8 @@ def _ends_call(text: str) -> bool:
     return text.rstrip(":;{ \t").endswith(")")
 
 
-def _is_after_first_word(text: str, start: int) -> bool:
+def _ends_first_word(text: str, start: int) -> bool:
+    """Return whether the first word of a text ends at an offset."""
     word = _WORD.match(text)
     return word is not None and word.end() == start
 
