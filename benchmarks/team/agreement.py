@@ -1,8 +1,8 @@
 """`python -m benchmarks.team.agreement`: whether a model server gives the local engine's suggestions, with open data.
 
 Both complete the same cursors with the same weights. Then it asks the server for text that must start with forced
-bytes, for completions without and with the grammar, and cancels streams, whose end vLLM's own metrics tell. The last
-line is JSON.
+bytes, for completions without and with the grammar, and cancels streams, whose end vLLM's own metrics tell. On a
+processor all of it takes hours; `--parts` measures some. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Any
+
+from rich.progress import track
 
 from benchmarks.figures import percentile, ratio, rounded
 from benchmarks.grammar.completions import Outcome, complete, open_requests
@@ -36,6 +38,8 @@ from completion.remote.model_server import Query
 from completion.request import GrammarMode
 from completion.workspace.context import WorkspaceContext
 
+PARTS = ("text", "in_word", "forced", "grammar", "cancels")
+
 _SETS = ("mid_line", "cursor_positions", "single_line")
 _FORCED_TOKENS = 32
 _NEAR_CHARACTERS = 1_000  # before the cursor: what stands above them forces nothing, and takes a processor seconds
@@ -56,7 +60,7 @@ def _is_in_word(task: Task) -> bool:
 def texts(engine: Completer, tasks: Sequence[Task]) -> list[str]:
     """Return the text that an engine inserts at each cursor, "" for nothing."""
     found = []
-    for task in tasks:
+    for task in track(tasks, type(engine).__module__):
         request = ROWS["whole_no_context"].request(task, WorkspaceContext(), 0)
         *_, last = engine.complete(request, CancelToken())
         found.append(task.inserted(last.suggestions[0]) if last.suggestions else "")
@@ -71,7 +75,7 @@ def exact(tasks: Sequence[Task], found: Sequence[str]) -> int:
 def kept(model: RemoteModel, tasks: Sequence[Task]) -> int:
     """Return at how many cursors the server's own text starts with the run before the cursor."""
     tokenizer, found = model.tokenizer, 0
-    for task in tasks:
+    for task in track(tasks, "forced bytes"):
         healed = heal(task.prefix[-_NEAR_CHARACTERS:])
         prompt = tokenizer.encode(healed.shown or "\n")  # servers refuse an empty one; prompts with markers never are
         query = Query(prompt, _FORCED_TOKENS, healed.forced)
@@ -83,7 +87,7 @@ def kept(model: RemoteModel, tasks: Sequence[Task]) -> int:
 def errors(engine: Completer, count: int, data_dir: str | None) -> dict[GrammarMode, Outcome]:
     """Complete cursors of all languages without and with the grammar, and return what became of them."""
     found = {mode: Outcome() for mode in (GrammarMode.OFF, GrammarMode.STRICT)}
-    for request, reference in open_requests(count, data_dir):
+    for request, reference in track(list(open_requests(count, data_dir)), "grammar"):
         for mode, outcome in found.items():
             outcome.add(complete(engine, request, reference, mode))
     return found
@@ -121,22 +125,43 @@ def times(cancelled: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def run(options: argparse.Namespace, model: RemoteModel, url: str) -> dict[str, Any]:
-    """Measure, and return the figures by name."""
-    remote = RemoteEngine(model)
+def text_figures(options: argparse.Namespace, model: RemoteModel, *, in_word: bool) -> dict[str, float | None]:
+    """Complete cursors here and on the server, and return the figures of their texts by name."""
+    tasks = cursors(options.cursors, options.seed, options.data_dir, in_word=in_word)
     local = Engine(load_model(options.model), product_settings())
-    found: dict[str, Any] = {}
-    for name, in_word in (("", False), ("_in_word", True)):
-        tasks = cursors(options.cursors, options.seed, options.data_dir, in_word=in_word)
-        ours, theirs = texts(local, tasks), texts(remote, tasks)
-        found |= {f"{key}{name}": value for key, value in compared(tasks, ours, theirs).items()}
-        print(found, flush=True)
-    found["forced_kept"] = rounded(ratio(kept(model, tasks), len(tasks)), 4)
-    outcomes = errors(remote, options.completions, options.data_dir)
+    return compared(tasks, texts(local, tasks), texts(RemoteEngine(model), tasks))
+
+
+def forced_figures(options: argparse.Namespace, model: RemoteModel) -> dict[str, float | None]:
+    """Return how often the server's own text starts with the run before a cursor within a word."""
+    tasks = cursors(options.cursors, options.seed, options.data_dir, in_word=True)
+    return {"forced_cursors": len(tasks), "forced_kept": rounded(ratio(kept(model, tasks), len(tasks)), 4)}
+
+
+def grammar_figures(options: argparse.Namespace, model: RemoteModel) -> dict[str, float | None]:
+    """Return how many of the server's completions break the file, without and with the grammar."""
+    outcomes = errors(RemoteEngine(model), options.completions, options.data_dir)
     without, strict = outcomes[GrammarMode.OFF], outcomes[GrammarMode.STRICT]
-    found |= {"completions": strict.records, "errors_without": without.worse, "errors_with": strict.worse}
-    found["error_reduction"] = round(1 - strict.worse / without.worse, 4) if without.worse else None
-    return found | (times(cancelled_ms(model, url, options.cancels)) if options.kind == "vllm" else {})
+    found = {"completions": strict.records, "errors_without": without.worse, "errors_with": strict.worse}
+    return found | {"error_reduction": round(1 - strict.worse / without.worse, 4) if without.worse else None}
+
+
+def run(options: argparse.Namespace, model: RemoteModel, url: str) -> dict[str, Any]:
+    """Measure the parts that are asked for, each printed at its end, and return the figures by name."""
+    measured: dict[str, Callable[[], dict[str, Any]]] = {
+        "text": lambda: text_figures(options, model, in_word=False),
+        "in_word": lambda: {
+            f"{key}_in_word": value for key, value in text_figures(options, model, in_word=True).items()
+        },
+        "forced": lambda: forced_figures(options, model),
+        "grammar": lambda: grammar_figures(options, model),
+        "cancels": lambda: times(cancelled_ms(model, url, options.cancels)),
+    }
+    found: dict[str, Any] = {}
+    for part in options.parts:
+        found |= measured[part]()
+        print(found, flush=True)
+    return found
 
 
 def main() -> None:
@@ -155,9 +180,15 @@ def main() -> None:
         "--completions", type=int, default=20, help="completions of each data set and language (default: %(default)s)"
     )
     parser.add_argument("--cancels", type=int, default=50, help="number of cancelled streams (default: %(default)s)")
+    parser.add_argument(
+        "--parts", nargs="+", choices=PARTS, help="what is measured (default: all; no cancels of a llama-server)"
+    )
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--seed", type=int, default=1, help="seed of what is random (default: %(default)s)")
     options = parser.parse_args()
+    if "cancels" in (options.parts or ()) and options.kind != "vllm":
+        parser.error("--parts cancels needs vLLM, whose metrics tell when a stream has ended.")
+    options.parts = options.parts or [part for part in PARTS if part != "cancels" or options.kind == "vllm"]
     connection.SILENCE_S = READY_S  # texts are compared, and a processor computes a long prompt for long
     server = VllmProcess(options.vllm_python, prepare(options.model).folder) if options.vllm_python else None
     try:
