@@ -11,7 +11,7 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -38,8 +38,6 @@ from completion.remote.model_server import Query
 from completion.request import GrammarMode
 from completion.workspace.context import WorkspaceContext
 
-PARTS = ("text", "in_word", "forced", "grammar", "cancels")
-
 _SETS = ("mid_line", "cursor_positions", "single_line")
 _FORCED_TOKENS = 32
 _NEAR_CHARACTERS = 1_000  # before the cursor: what stands above them forces nothing, and takes a processor seconds
@@ -57,10 +55,10 @@ def _is_in_word(task: Task) -> bool:
     return task.prefix[-1:].isalnum() and task.reference[:1].isalnum()
 
 
-def texts(engine: Completer, tasks: Sequence[Task]) -> list[str]:
+def texts(engine: Completer, tasks: Iterable[Task]) -> list[str]:
     """Return the text that an engine inserts at each cursor, "" for nothing."""
     found = []
-    for task in track(tasks, type(engine).__module__):
+    for task in tasks:
         request = ROWS["whole_no_context"].request(task, WorkspaceContext(), 0)
         *_, last = engine.complete(request, CancelToken())
         found.append(task.inserted(last.suggestions[0]) if last.suggestions else "")
@@ -125,20 +123,26 @@ def times(cancelled: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def text_figures(options: argparse.Namespace, model: RemoteModel, *, in_word: bool) -> dict[str, float | None]:
+def text_figures(options: argparse.Namespace, model: RemoteModel, *, in_word: bool = False) -> dict[str, Any]:
     """Complete cursors here and on the server, and return the figures of their texts by name."""
     tasks = cursors(options.cursors, options.seed, options.data_dir, in_word=in_word)
     local = Engine(load_model(options.model), product_settings())
-    return compared(tasks, texts(local, tasks), texts(RemoteEngine(model), tasks))
+    ours = texts(local, track(tasks, "here"))
+    return compared(tasks, ours, texts(RemoteEngine(model), track(tasks, "on the server")))
 
 
-def forced_figures(options: argparse.Namespace, model: RemoteModel) -> dict[str, float | None]:
+def in_word_figures(options: argparse.Namespace, model: RemoteModel) -> dict[str, Any]:
+    """Return what `text_figures` returns, of cursors within words."""
+    return {f"{name}_in_word": value for name, value in text_figures(options, model, in_word=True).items()}
+
+
+def forced_figures(options: argparse.Namespace, model: RemoteModel) -> dict[str, Any]:
     """Return how often the server's own text starts with the run before a cursor within a word."""
     tasks = cursors(options.cursors, options.seed, options.data_dir, in_word=True)
     return {"forced_cursors": len(tasks), "forced_kept": rounded(ratio(kept(model, tasks), len(tasks)), 4)}
 
 
-def grammar_figures(options: argparse.Namespace, model: RemoteModel) -> dict[str, float | None]:
+def grammar_figures(options: argparse.Namespace, model: RemoteModel) -> dict[str, Any]:
     """Return how many of the server's completions break the file, without and with the grammar."""
     outcomes = errors(RemoteEngine(model), options.completions, options.data_dir)
     without, strict = outcomes[GrammarMode.OFF], outcomes[GrammarMode.STRICT]
@@ -146,20 +150,26 @@ def grammar_figures(options: argparse.Namespace, model: RemoteModel) -> dict[str
     return found | {"error_reduction": round(1 - strict.worse / without.worse, 4) if without.worse else None}
 
 
-def run(options: argparse.Namespace, model: RemoteModel, url: str) -> dict[str, Any]:
-    """Measure the parts that are asked for, each printed at its end, and return the figures by name."""
-    measured: dict[str, Callable[[], dict[str, Any]]] = {
-        "text": lambda: text_figures(options, model, in_word=False),
-        "in_word": lambda: {
-            f"{key}_in_word": value for key, value in text_figures(options, model, in_word=True).items()
-        },
-        "forced": lambda: forced_figures(options, model),
-        "grammar": lambda: grammar_figures(options, model),
-        "cancels": lambda: times(cancelled_ms(model, url, options.cancels)),
-    }
+def cancel_figures(options: argparse.Namespace, model: RemoteModel) -> dict[str, Any]:
+    """Return how long vLLM computes for cancelled streams."""
+    return times(cancelled_ms(model, options.url, options.cancels))
+
+
+_CANCELS = "cancels"
+_PARTS = {
+    "text": text_figures,
+    "in_word": in_word_figures,
+    "forced": forced_figures,
+    "grammar": grammar_figures,
+    _CANCELS: cancel_figures,
+}
+
+
+def run(options: argparse.Namespace, model: RemoteModel) -> dict[str, Any]:
+    """Measure the parts that are asked for, and return their figures by name; print them at the end of each part."""
     found: dict[str, Any] = {}
     for part in options.parts:
-        found |= measured[part]()
+        found |= _PARTS[part](options, model)
         print(found, flush=True)
     return found
 
@@ -181,23 +191,23 @@ def main() -> None:
     )
     parser.add_argument("--cancels", type=int, default=50, help="number of cancelled streams (default: %(default)s)")
     parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, help="what is measured (default: all; no cancels of a llama-server)"
+        "--parts", nargs="+", choices=_PARTS, help="what is measured (default: all; no cancels of a llama-server)"
     )
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--seed", type=int, default=1, help="seed of what is random (default: %(default)s)")
     options = parser.parse_args()
-    if "cancels" in (options.parts or ()) and options.kind != "vllm":
-        parser.error("--parts cancels needs vLLM, whose metrics tell when a stream has ended.")
-    options.parts = options.parts or [part for part in PARTS if part != "cancels" or options.kind == "vllm"]
+    if _CANCELS in (options.parts or ()) and options.kind != "vllm":
+        parser.error(f"--parts {_CANCELS} needs vLLM, whose metrics tell when a stream has ended.")
+    options.parts = options.parts or [part for part in _PARTS if part != _CANCELS or options.kind == "vllm"]
     connection.SILENCE_S = READY_S  # texts are compared, and a processor computes a long prompt for long
     server = VllmProcess(options.vllm_python, prepare(options.model).folder) if options.vllm_python else None
     try:
         if server:
             server.start()
-        url = server.url if server else options.url
-        address = RemoteAddress(url, options.kind, options.token_file)
+            options.url = server.url
+        address = RemoteAddress(options.url, options.kind, options.token_file)
         model = RemoteModel.connect(address, options.model, silent, CancelToken())
-        print(json.dumps({"server": model.facts.software} | run(options, model, url)))
+        print(json.dumps({"server": model.facts.software} | run(options, model)))
     finally:
         if server:
             server.stop()

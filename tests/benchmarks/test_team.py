@@ -249,3 +249,11 @@ def test_a_vllm_that_runs_and_one_to_start_exclude_each_other(monkeypatch, capsy
     with pytest.raises(SystemExit, match="2"):
         main()
     assert "not allowed with argument" in capsys.readouterr().err
+
+
+def test_the_cancelled_streams_of_a_server_without_such_metrics_are_not_measured(monkeypatch, capsys):
+    given = ["--url", "http://localhost:1", "--kind", "llama-server", "--parts", "forced", "cancels"]
+    monkeypatch.setattr(sys, "argv", ["agreement", *given])
+    with pytest.raises(SystemExit, match="2"):
+        agreement.main()
+    assert "--parts cancels needs vLLM" in capsys.readouterr().err
