@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.report.table import Row, Table
 
 _ONE = ("measurement", "printed")
-_QUALITY = ("", "places", "draftline", "`/infill` prompt")
+_QUALITY = ("", "draftline", "`/infill` prompt")
 
 
 def _rows(run: str, *rows: tuple[str, str, str]) -> tuple[Row, ...]:
@@ -14,9 +14,9 @@ def _rows(run: str, *rows: tuple[str, str, str]) -> tuple[Row, ...]:
 
 
 def _quality(what: str, run: str, dataset: str, measure: str) -> Row:
-    """Return a row of the number of places, and of a measure for the complete path and the prompt of `/infill`."""
+    """Return a row of a measure for the complete path and the prompt of `/infill`."""
     ours, theirs = (f"{run}/sets/{dataset}/{row}" for row in ("whole", "infill"))
-    return Row(what, "{:.1%}" if measure else "{}", (f"{ours}/records", f"{ours}/{measure}", f"{theirs}/{measure}"))
+    return Row(f"{what}, of {{{ours}/records}}", "{:.1%}", (f"{ours}/{measure}", f"{theirs}/{measure}"))
 
 
 MS, S, MB, SHARE, FINE_SHARE, RATIO, COUNT = "{:.0f} ms", "{:.1f} s", "{:,.0f} MB", "{:.1%}", "{:.2%}", "{:.2f}", "{:,}"

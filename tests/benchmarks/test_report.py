@@ -106,3 +106,22 @@ def test_another_file_is_refused_with_a_sentence(text: str, tmp_path):
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SystemExit, match=r"python -m benchmarks\.report"):
         report.read(path)
+
+
+def test_a_share_is_a_percentage_and_a_count_is_none():
+    harm = {"command": "c", "figures": {"references": 5293, "changed_share": 0}}
+    shown = render("<!-- figures: filters -->\n<!-- end of figures -->", {"runs": {"filter_harm": harm}})
+    assert "| right answers | 5,293 |" in shown
+    assert "| of them changed by a filter | 0.00 % |" in shown
+
+
+def test_a_figure_that_the_report_lacks_has_no_row():
+    quality = {"sets": {"single_line": {"whole": {"records": 60, "pass_share": 0.75}, "infill": {"pass_share": None}}}}
+    runs = {"quality_tests": {"command": "c", "figures": quality}}
+    rows = render("<!-- figures: quality -->\n<!-- end of figures -->", {"runs": runs}).splitlines()[5:-1]
+    assert rows == ["| HumanEval, single lines: pass their tests, of 60 | 75.0 % | – |"]
+
+
+def test_a_table_of_another_form_is_a_sentence_with_its_command():
+    shown = render("<!-- figures: soak -->\n<!-- end of figures -->", {"runs": {}})
+    assert "`python -m benchmarks.soak` is not part of this report." in shown
