@@ -45,6 +45,8 @@ class PacedEngine:
     """An engine that generates " 0 1 2 ...", one number per step, then alternatives, one per step.
 
     With `gated`, every step waits until the test releases a permit; with `gated_files` as well, every file does.
+    A semaphore counts each kind of event for a test to wait for. `paused` counts the steps that found no permit: from
+    then until the next permit the model's thread does nothing, so its queue stays as it is.
     """
 
     def __init__(self, *, gated: bool = False, step_s: float = 0.0) -> None:
@@ -62,6 +64,7 @@ class PacedEngine:
         self.forgot = threading.Semaphore(0)
         self.steps = 0
         self.began = threading.Semaphore(0)
+        self.paused = threading.Semaphore(0)
         self.ended = threading.Semaphore(0)
         self.readying = threading.Semaphore(0)
         self.readied = threading.Semaphore(0)
@@ -117,7 +120,8 @@ class PacedEngine:
 
     def _step(self, cancel: CancelToken) -> None:
         cancel.raise_if_cancelled()
-        if self.gated:
+        if self.gated and not self.permits.acquire(blocking=False):
+            self.paused.release()
             self.permits.acquire()
         end = time.perf_counter() + self.step_s
         while time.perf_counter() < end:

@@ -70,10 +70,11 @@ async def test_a_suggestion_without_a_document_does_not_wait_for_the_end_of_a_co
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
     talk = {"messages": [{"role": "user", "content": "Explain."}], "max_tokens": 50, "stream": True}
+    engine.permits.release()
     async with client.stream("POST", "/v1/chat/completions", json=talk) as conversation:
         lines = conversation.aiter_lines()
-        engine.permits.release()
         assert '" 0"' in await anext(lines)
+        await acquire(engine.paused)
         completion = asyncio.create_task(client.post("/infill", json={"input_prefix": "x", "n_predict": 2}))
         await until_waiting(client, 1)
         engine.permits.release(10)  # for the suggestion, and for a fifth of the conversation

@@ -34,7 +34,10 @@ async def acquire(semaphore: threading.Semaphore) -> None:
 
 
 async def until_waiting(client: httpx.AsyncClient, count: int) -> None:
-    """Return once `count` requests wait for the engine. The host does not announce it, so its metrics are polled."""
+    """Return once `count` requests wait for the engine. The host does not announce it, so its metrics are polled.
+
+    A request also waits for a moment before its start and between its steps. So the engine must be paused.
+    """
     async with asyncio.timeout(10):
         while f"draftline_queue_length {count}.0" not in (await client.get("/metrics")).text:
             pass
@@ -43,10 +46,10 @@ async def until_waiting(client: httpx.AsyncClient, count: int) -> None:
 async def running_and_waiting(
     engine: PacedEngine, client: httpx.AsyncClient, permits: int, older: dict[str, object], newer: dict[str, object]
 ) -> list[asyncio.Task[list[tuple[str, dict]]]]:
-    """Send two requests: the older one runs for `permits` steps and then blocks, the newer one waits."""
-    tasks = [asyncio.create_task(read_events(client, older))]
+    """Send two requests: the older one runs for `permits` steps and then pauses, the newer one waits."""
     engine.permits.release(permits)
-    await acquire(engine.began)
+    tasks = [asyncio.create_task(read_events(client, older))]
+    await acquire(engine.paused)
     tasks.append(asyncio.create_task(read_events(client, newer)))
     await until_waiting(client, 1)
     return tasks
@@ -140,6 +143,8 @@ async def test_a_request_while_the_model_loads_gets_503_or_waits_if_asked_to(run
                 if health["state"] == "ready":
                     break
         assert len(await waiting) == 4
+        for _ in range(2):  # the request and the update
+            await acquire(engine.ended)
     assert [update.workspace for update in engine.updates] == ["w"]
 
 
@@ -353,9 +358,10 @@ async def test_a_request_is_served_between_two_files_of_one_workspace_update(sta
     assert decode_event((await request)[-1][1]).done
     assert engine.files == ["a"]
     assert (await client.post("/v1/workspace", json={"workspace": "later"})).status_code == 202
-    engine.permits.release(2)
+    engine.permits.release(3)  # two files, and the last request
     for _ in range(3):  # the request, and two updates
         await acquire(engine.ended)
+    await read_events(client, body(max_tokens=1))  # the host counts an update after its end, before the next job
     assert engine.files == ["a", "b", "c"]
     assert [update.workspace for update in engine.updates] == ["w", "later"]
     metrics = (await client.get("/metrics")).text

@@ -19,7 +19,7 @@ from completion.host.worker import EngineWorker
 from completion.request import CompletionRequest
 from tests.completion.host.conftest import authorization, raw_connection, running_host
 from tests.completion.host.paced_engine import PacedEngine
-from tests.completion.host.test_requests import acquire
+from tests.completion.host.test_requests import acquire, until_waiting
 
 LONG = 100
 REQUESTS = {
@@ -119,10 +119,10 @@ async def test_the_job_of_a_client_that_vanishes_during_a_stream_is_cancelled(st
 async def test_the_request_of_a_client_that_vanishes_in_the_queue_never_runs(start_host, runtime, address):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
-    first, second = ask(runtime, "/v1/complete"), ask(runtime, address)
-    async with asyncio.timeout(20):
-        while "draftline_queue_length 1.0" not in (await client.get("/metrics")).text:
-            pass
+    first = ask(runtime, "/v1/complete")
+    await acquire(engine.paused)
+    second = ask(runtime, address)
+    await until_waiting(client, 1)
     second.close()
     first.close()
     await until_idle(client)
