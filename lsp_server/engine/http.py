@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -145,7 +145,7 @@ class EngineConnection:
         with _transport_errors():
             reply = await self._open(request)
             try:
-                return (await _checked(reply)).decode("utf-8", "replace")
+                return (await self._checked(reply)).decode("utf-8", "replace")
             finally:
                 await asyncio.shield(self._start(reply.aclose()))
 
@@ -156,9 +156,9 @@ class EngineConnection:
             reply = await self._open(request)
             try:
                 if not _is_stream(reply):
-                    await _checked(reply)
+                    await self._checked(reply)
                     raise HostGoneError("The engine does not answer with events. Try again.")
-                async with aclosing(_events_of(reply)) as events:
+                async with aclosing(self._events_of(reply)) as events:
                     yield events
             finally:
                 await asyncio.shield(self._start(reply.aclose()))
@@ -180,9 +180,34 @@ class EngineConnection:
         if not opening.cancelled() and opening.exception() is None:
             self._start(opening.result().aclose())
 
-    def _start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+    async def _events_of(self, reply: httpcore.Response) -> AsyncGenerator[ServerEvent]:
+        reader, parts = EventReader(), aiter(reply.aiter_stream())
+        while (part := await self._read(anext(parts, None))) is not None:
+            for event in reader.read(part):
+                yield event
+
+    async def _checked(self, reply: httpcore.Response) -> bytes:
+        """Return the content of a reply, unless it is an error: raise that."""
+        content = await self._read(reply.aread())
+        if reply.status >= _FIRST_ERROR:
+            raise _error(_error_message(reply.status, content))
+        return content
+
+    async def _read(self, work: Awaitable[_T]) -> _T:
+        """Read as a task that owns the stream: it is cancelled once at most, however often its caller is.
+
+        httpcore closes a stream whose reading is cancelled. If that is cancelled as well, its connection stays active.
+        """
+        reading = self._start(work)
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            reading.cancel()
+            raise
+
+    def _start(self, work: Awaitable[_T]) -> asyncio.Task[_T]:
         """Start work as a task that finishes even if its caller is cancelled."""
-        task = asyncio.create_task(work)
+        task = asyncio.ensure_future(work)
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
         return task
@@ -225,24 +250,9 @@ class _transport_errors:  # noqa: N801 - reads as a statement
             raise gone(f"The engine does not answer ({type(error).__name__}). Try again.") from error
 
 
-async def _events_of(reply: httpcore.Response) -> AsyncGenerator[ServerEvent]:
-    reader = EventReader()
-    async for part in reply.aiter_stream():
-        for event in reader.read(part):
-            yield event
-
-
 def _is_stream(reply: httpcore.Response) -> bool:
     kinds = [value.decode("latin-1") for name, value in reply.headers if name.lower() == b"content-type"]
     return reply.status < _FIRST_ERROR and any(kind.partition(";")[0].strip() == _EVENT_STREAM for kind in kinds)
-
-
-async def _checked(reply: httpcore.Response) -> bytes:
-    """Return the content of a reply, unless it is an error: raise that."""
-    content = await reply.aread()
-    if reply.status >= _FIRST_ERROR:
-        raise _error(_error_message(reply.status, content))
-    return content
 
 
 def _error_message(status: int, content: bytes) -> dict[str, Any]:
