@@ -195,7 +195,7 @@ class EngineConnection:
         return content
 
     async def _read(self, reply: httpcore.Response, work: Awaitable[_T]) -> _T:
-        """Read a reply in a task that owns its stream. If the caller is cancelled, that is cut off and closes itself."""
+        """Read a reply in a task that owns its stream. If the caller is cancelled, it is cut off and closes itself."""
         reading = self._start(work)
         try:
             return await asyncio.shield(reading)
