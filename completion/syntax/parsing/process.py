@@ -13,6 +13,7 @@ import logging
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,7 @@ from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar, cast
 
 from completion.cancellation import NEVER, CancelToken
-from completion.errors import ParseLimitError
+from completion.errors import CancelledError, ParseLimitError
 from completion.paths import module_environment
 from completion.syntax.parsing.child import read, write
 
@@ -34,6 +35,9 @@ WALL_LIMIT_S = 10.0
 """Maximum wait for one call in seconds: a child that is stopped or swapped out uses no CPU time."""
 REFUSED_CALLS = 100
 """Number of calls for a document that are refused after one exceeded a bound: they would exceed it too."""
+WITHDRAWN_S = 0.05
+"""Time in seconds for which a call goes on whose caller was cancelled. An ordinary text takes less, and is then cached
+for the next call; what takes longer is ended with the child."""
 POLL_INTERVAL_S = 0.02
 """Interval between two checks of the cancel token, and of a child's bounds without the kernel, in seconds."""
 
@@ -69,6 +73,9 @@ class ParserProcess:
         self._watched: ContextVar[tuple[CancelToken, str]] = ContextVar("watched", default=(NEVER, ""))
         self._refused: dict[str, int] = {}  # number of calls still to refuse, by document
         self._child: subprocess.Popen[bytes] | None = None
+        self._killed: subprocess.Popen[bytes] | None = None  # it may still be the child, and serves no further call
+        self._running: tuple[bytes, float] | None = None  # the call in the child, and when it began
+        self._killing = threading.Lock()  # so that no other call than a running one is ended
         self._pipe_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parser")
 
     def __call__(self, function: Callable[_P, _T], /, *arguments: _P.args, **named: _P.kwargs) -> _T:
@@ -76,13 +83,13 @@ class ParserProcess:
 
         Raises:
             ParseLimitError: The call exceeded a bound on time or memory, or is refused.
-            CancelledError: The watched token was cancelled; the child finishes the call before the next one.
+            CancelledError: The watched token was cancelled. The call is withdrawn.
         """
         self.raise_if_cancelled()
         self._raise_if_refused()
         call = pickle.dumps((function, arguments, named), pickle.HIGHEST_PROTOCOL)
         try:
-            succeeded, result = self._wait(self._pipe_thread.submit(self._exchange, call))
+            succeeded, result = self._wait(self._pipe_thread.submit(self._exchange, call), call)
         except (OSError, EOFError) as error:
             self._refuse()
             raise ParseLimitError(
@@ -117,11 +124,10 @@ class ParserProcess:
 
     def close(self) -> None:
         """Kill the child."""
-        self._kill()  # which ends the exchange that the thread may wait for
-        self._pipe_thread.shutdown()
-        self._kill()  # it may have started the child meanwhile
         if self._child is not None:
-            self._child.wait()
+            self._child.kill()  # which ends the exchange that the thread may wait for
+        self._pipe_thread.shutdown(cancel_futures=True)
+        self._end()  # the thread may have started another child meanwhile
 
     def _refuse(self) -> None:
         if len(self._refused) >= _MAX_REFUSED_DOCUMENTS:
@@ -139,15 +145,20 @@ class ParserProcess:
                 f"Parsing this document exceeded a bound; {remaining} calls for it are refused, this one included."
             )
 
-    def _wait(self, answer: Future[Any]) -> Any:  # noqa: ANN401  what the function returns
+    def _wait(self, answer: Future[Any], call: bytes) -> Any:  # noqa: ANN401  what the function returns
         """Return the child's answer; check the cancel token and the clock while waiting."""
-        deadline = time.monotonic() + self._wall_limit_s
         while True:
             with contextlib.suppress(TimeoutError):
                 return answer.result(POLL_INTERVAL_S)
-            self.raise_if_cancelled()
-            if time.monotonic() > deadline or (not self._by_kernel and self._exceeds_bounds()):
-                self._kill()  # the exchange ends with an error
+            try:
+                self.raise_if_cancelled()
+            except CancelledError:
+                if not answer.cancel():
+                    ending = threading.Timer(WITHDRAWN_S, self._kill, (call,))
+                    ending.daemon = True
+                    ending.start()
+                raise
+            self._kill(call, after_s=0.0 if not self._by_kernel and self._exceeds_bounds() else self._wall_limit_s)
 
     def _exceeds_bounds(self) -> bool:
         child = self._child
@@ -160,15 +171,21 @@ class ParserProcess:
         assert child.stdin is not None  # noqa: S101  both are pipes
         assert child.stdout is not None  # noqa: S101
         self._earlier_cpu_s = 0.0 if self._by_kernel else _used_by(child)[0]
+        self._running = call, time.monotonic()
         try:
             write(child.stdin, call)
             answer = read(child.stdout)
         except (OSError, EOFError):
             self._end()
             raise
+        finally:
+            with self._killing:
+                self._running = None
         return pickle.loads(answer)  # noqa: S301  from our own child
 
     def _living_child(self) -> subprocess.Popen[bytes]:
+        if self._child is self._killed:
+            self._end()
         self._child = self._child or self._start()
         return self._child
 
@@ -188,10 +205,13 @@ class ParserProcess:
             child.kill()
             child.wait()
 
-    def _kill(self) -> None:
-        child = self._child
-        if child is not None:
-            child.kill()
+    def _kill(self, call: bytes, after_s: float = 0.0) -> None:
+        """Kill the child if it has run a call for so long: the exchange ends with an error."""
+        with self._killing:
+            if self._running and self._running[0] is call and time.monotonic() - self._running[1] >= after_s:
+                self._killed = self._child
+                if self._child is not None:
+                    self._child.kill()
 
 
 def _used_by(child: subprocess.Popen[bytes]) -> tuple[float, int]:

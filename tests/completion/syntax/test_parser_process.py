@@ -194,3 +194,46 @@ def test_requests_that_take_turns_watch_their_own_tokens_and_documents(parser):
     assert [found.name for found in contexts["other"].run(parser, definitions, *SMALL)] == ["f"]
     with pytest.raises(ParseLimitError, match="refused"):
         contexts["hostile"].run(parser, definitions, *SMALL)
+
+
+AFTER_S = 0.5
+"""Bound on what is left after the last cancel: ten times `WITHDRAWN_S`, since a busy machine schedules late."""
+
+
+class CancelledWhileItWaits(CancelToken):
+    """It is cancelled when its caller checks it the second time: while it waits for the child."""
+
+    checks = 0
+
+    def raise_if_cancelled(self):
+        self.checks += 1
+        if self.checks > 1:
+            self.cancel()
+        super().raise_if_cancelled()
+
+
+def cancelled_keys(parser, count, text, language):
+    for number in range(count):
+        parser.watch(CancelledWhileItWaits(), "typed")
+        with pytest.raises(CancelledError):
+            parser(definitions, f"{text}{number}", language)
+
+
+def test_what_is_cancelled_leaves_the_child_soon_and_others_are_parsed_meanwhile():
+    parser = ParserProcess(cpu_limit_s=60)
+    child = psutil.Process(parser(os.getpid))
+    cancelled_keys(parser, 20, "A=>" * 10_000, "java")  # each takes ten seconds
+    child.wait(AFTER_S)
+    parser.watch(CancelToken(), "other.py")
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+    assert not parser._pipe_thread._work_queue.qsize()
+    parser.close()
+
+
+def test_an_ordinary_text_whose_key_is_cancelled_does_not_end_the_child(parser):
+    child = parser(os.getpid)
+    for _ in range(3):
+        parser._pipe_thread.submit(threading.Event().wait, 0.03)  # so that the caller waits for the child
+        cancelled_keys(parser, 1, *SMALL)
+        parser.watch(CancelToken())
+        assert parser(os.getpid) == child
