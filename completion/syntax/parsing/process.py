@@ -18,12 +18,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import Any, ParamSpec, TypeVar, cast
+from functools import cache
+from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
+
+from pydantic import TypeAdapter
 
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import CancelledError, ParseLimitError
 from completion.paths import module_environment
-from completion.syntax.parsing.child import read, write
+from completion.syntax.parsing.child import FAILED, read, write
 
 BY_KERNEL = sys.platform == "linux"
 """Whether the kernel ends the child at its bounds. Only Linux bounds memory."""
@@ -42,6 +45,7 @@ POLL_INTERVAL_S = 0.02
 """Interval between two checks of the cancel token, and of a child's bounds without the kernel, in seconds."""
 
 _MAX_REFUSED_DOCUMENTS = 64  # beyond which all of them get another chance
+_MAX_NAME = 100  # of an error, in bytes
 _CHILD = "completion.syntax.parsing.child"
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -89,16 +93,15 @@ class ParserProcess:
         self._raise_if_refused()
         call = pickle.dumps((function, arguments, named), pickle.HIGHEST_PROTOCOL)
         try:
-            succeeded, result = self._wait(self._pipe_thread.submit(self._exchange, call), call)
-        except (OSError, EOFError) as error:
+            answer = self._wait(self._pipe_thread.submit(self._exchange, call), call)
+            return cast("_T", _result_of(function, answer))
+        except (OSError, EOFError, ValueError) as error:
+            self._killed = self._child
             self._refuse()
             raise ParseLimitError(
                 f"Parsing {len(call)} bytes took more than {self._limits[0]} s of CPU time or {self._limits[1]} bytes "
-                "of memory and was stopped. The text is completed without its grammar."
+                "of memory, or failed, and was stopped. The text is completed without its grammar."
             ) from error
-        if not succeeded:
-            raise result
-        return cast("_T", result)
 
     def start(self) -> None:
         """Start the child on another thread. If it cannot start, the first call says so."""
@@ -145,7 +148,7 @@ class ParserProcess:
                 f"Parsing this document exceeded a bound; {remaining} calls for it are refused, this one included."
             )
 
-    def _wait(self, answer: Future[Any], call: bytes) -> Any:  # noqa: ANN401  what the function returns
+    def _wait(self, answer: Future[bytes], call: bytes) -> bytes:
         """Return the child's answer; check the cancel token and the clock while waiting."""
         while True:
             with contextlib.suppress(TimeoutError):
@@ -165,8 +168,8 @@ class ParserProcess:
         cpu_s, memory_bytes = (0.0, 0) if child is None else _used_by(child)
         return cpu_s - self._earlier_cpu_s > self._limits[0] or memory_bytes > self._limits[1]
 
-    def _exchange(self, call: bytes) -> Any:  # noqa: ANN401  what the function returns
-        """Send a call and return its result. Runs on its own thread, because a pipe can block in both directions."""
+    def _exchange(self, call: bytes) -> bytes:
+        """Send a call and return its answer. Runs on its own thread, because a pipe can block in both directions."""
         child = self._living_child()
         assert child.stdin is not None  # noqa: S101  both are pipes
         assert child.stdout is not None  # noqa: S101
@@ -174,14 +177,13 @@ class ParserProcess:
         self._running = call, time.monotonic()
         try:
             write(child.stdin, call)
-            answer = read(child.stdout)
+            return read(child.stdout)
         except (OSError, EOFError):
             self._end()
             raise
         finally:
             with self._killing:
                 self._running = None
-        return pickle.loads(answer)  # noqa: S301  from our own child
 
     def _living_child(self) -> subprocess.Popen[bytes]:
         if self._child is self._killed:
@@ -212,6 +214,24 @@ class ParserProcess:
                 self._killed = self._child
                 if self._child is not None:
                     self._child.kill()
+
+
+def _result_of(function: Callable[..., Any], answer: bytes) -> Any:  # noqa: ANN401  what the function returns
+    """Read an answer of the child as data of the type that the function declares: a text may have taken the child over.
+
+    Raises:
+        ValueError: It is none.
+        RuntimeError: The function failed.
+    """
+    if answer[:1] == FAILED:
+        name = answer[1:_MAX_NAME].decode("ascii", "replace")
+        raise RuntimeError(f"{function.__name__} failed with {name} in the parser's process.")
+    return _results_of(function).validate_json(answer)
+
+
+@cache
+def _results_of(function: Callable[..., Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(get_type_hints(function).get("return", Any))
 
 
 def _used_by(child: subprocess.Popen[bytes]) -> tuple[float, int]:

@@ -1,7 +1,10 @@
 """A text that exhausts a parser ends the child process; the caller gets an error."""
 
 import os
+import pickle
+import random
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -12,13 +15,15 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ParseLimitError
-from completion.grammar.parsed_documents import cache_document
-from completion.syntax.edited_nodes import syntax_of_changes
-from completion.syntax.enclosing_body import is_within_expression
+from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
+from completion.syntax.edited_nodes import LineChange, syntax_of_changes
+from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
 from completion.syntax.enclosing_literal import enclosing_literal
 from completion.syntax.parsing.process import ParserProcess
-from completion.workspace.context import IndexedFile
-from completion.workspace.definitions import definitions
+from completion.workspace.code_only import code_by_marks
+from completion.workspace.context import IndexedFile, _code_and_definitions
+from completion.workspace.definitions import definitions, import_statements, imports
+from tests.completion.syntax.forged_answers import forge
 
 HOSTILE = {
     "angle brackets": ("java", "A<" * 30_000),
@@ -160,9 +165,70 @@ def test_the_child_keeps_no_memory_of_texts_that_it_has_parsed(parser):
     assert child.memory_info().rss - before < 3_000_000
 
 
-def test_an_error_of_the_function_is_raised_in_the_caller(parser):
-    with pytest.raises(ZeroDivisionError):
+def test_an_error_of_the_function_is_named_to_the_caller_without_text_of_the_document(parser):
+    with pytest.raises(RuntimeError, match=r"divmod failed with ZeroDivisionError in"):
         parser(divmod, 1, 0)
+    with pytest.raises(RuntimeError) as raised:
+        parser(int, "secret")
+    assert "secret" not in str(raised.value)
+
+
+def message(data):
+    return struct.pack("<Q", len(data)) + data
+
+
+class Harm:
+    def __reduce__(self):
+        return (os.mkdir, ("taken-over",))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        message(pickle.dumps((True, Harm()))),
+        message(b"tru"),
+        message(b"null"),
+        message(b'"yes, of course"'),
+        message(b"[true]"),
+        message(b"[" * 100_000),
+        message(b"9" * 5000),
+        struct.pack("<Q", 1 << 62) + b"x",
+        b"",
+        random.Random(0).randbytes(1000),
+    ],
+    ids=range(10),
+)
+def test_an_answer_that_is_none_is_read_as_data_and_refused(parser, forged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParseLimitError):
+        parser(forge, forged)
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_results_are_of_the_types_that_the_functions_declare(parser):
+    text, language = "from a import b\ndef f(x):\n    return g(x)\n", "python"
+    change = LineChange(2, 1, ("    return 1",), 4, (2, 4), frozenset())
+    calls = [
+        (definitions, text, language),
+        (imports, text, language),
+        (import_statements, text, language),
+        (skippable_prefix_parts, language, text.encode(), 30),
+        (enclosing_literal, "x = 'a", "b'", language),
+        (
+            syntax_of_changes,
+            text.splitlines(),
+            text.splitlines(),
+            language,
+            [change],
+        ),
+        (brace_opens_block, "a = {", "}", "javascript"),
+        (_code_and_definitions, text, language),
+        (code_by_marks, text, language),
+        (cache_document, language, text.encode()),
+    ]
+    for function, *arguments in calls:
+        assert repr(parser(function, *arguments)) == repr(function(*arguments))
 
 
 def test_no_child_outlives_a_killed_parent():
