@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
-from contextlib import aclosing, asynccontextmanager
+import socket
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -33,7 +34,7 @@ _CLOSE_S = 1.0
 """Maximum seconds to close unfinished requests: a hung host must not keep the editor from closing."""
 _CONNECTIONS, _KEPT, _KEPT_S = 100, 20, 5.0
 """Maximum number of connections to a host, how many of them stay open without a request, and for how many seconds."""
-_EVENT_STREAM = "text/event-stream"
+_EVENT_STREAM = b"text/event-stream"
 _FIRST_ERROR = 400
 """Lowest HTTP status that says that a request failed."""
 _OF_ONE_REQUEST = frozenset({"invalid_request", "too_large", "queue_full", "internal"})
@@ -145,7 +146,7 @@ class EngineConnection:
         with _transport_errors():
             reply = await self._open(request)
             try:
-                return (await _checked(reply)).decode("utf-8", "replace")
+                return (await self._checked(reply)).decode("utf-8", "replace")
             finally:
                 await asyncio.shield(self._start(reply.aclose()))
 
@@ -156,9 +157,9 @@ class EngineConnection:
             reply = await self._open(request)
             try:
                 if not _is_stream(reply):
-                    await _checked(reply)
+                    await self._checked(reply)
                     raise HostGoneError("The engine does not answer with events. Try again.")
-                async with aclosing(_events_of(reply)) as events:
+                async with aclosing(self._events_of(reply)) as events:
                     yield events
             finally:
                 await asyncio.shield(self._start(reply.aclose()))
@@ -166,8 +167,8 @@ class EngineConnection:
     async def _open(self, request: httpcore.Request) -> httpcore.Response:
         """Send a request. If this is cancelled, the request is still sent, and closed as soon as the host replies.
 
-        httpcore's pool never frees a connection whose request is cancelled between connecting and sending. After a
-        hundred of them it would send no further request.
+        httpcore's pool never frees a connection whose request is cancelled between connecting and sending, or again
+        while that closes it. After a hundred of them it would send no further request.
         """
         opening = self._start(self._pool.handle_async_request(request))
         try:
@@ -180,12 +181,41 @@ class EngineConnection:
         if not opening.cancelled() and opening.exception() is None:
             self._start(opening.result().aclose())
 
-    def _start(self, work: Coroutine[Any, Any, _T]) -> asyncio.Task[_T]:
+    async def _events_of(self, reply: httpcore.Response) -> AsyncGenerator[ServerEvent]:
+        reader, parts = EventReader(), aiter(reply.aiter_stream())
+        while (part := await self._read(reply, anext(parts, None))) is not None:
+            for event in reader.read(part):
+                yield event
+
+    async def _checked(self, reply: httpcore.Response) -> bytes:
+        """Return the content of a reply, unless it is an error: raise that."""
+        content = await self._read(reply, reply.aread())
+        if reply.status >= _FIRST_ERROR:
+            raise _error(_error_message(reply.status, content))
+        return content
+
+    async def _read(self, reply: httpcore.Response, work: Awaitable[_T]) -> _T:
+        """Read a reply in a task that owns its stream. If the caller is cancelled, it is cut off and closes itself."""
+        reading = self._start(work)
+        try:
+            return await asyncio.shield(reading)
+        except asyncio.CancelledError:
+            if not reading.done():
+                with suppress(OSError):  # the host has closed it
+                    reply.extensions["network_stream"].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+            raise
+
+    def _start(self, work: Awaitable[_T]) -> asyncio.Task[_T]:
         """Start work as a task that finishes even if its caller is cancelled."""
-        task = asyncio.create_task(work)
+        task = asyncio.ensure_future(work)
         self._unfinished.add(task)
-        task.add_done_callback(self._unfinished.discard)
+        task.add_done_callback(self._note_end)
         return task
+
+    def _note_end(self, task: asyncio.Task[Any]) -> None:
+        self._unfinished.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may wait for it any more
 
 
 def connection_to(path: Path | None, options: EngineOptions) -> EngineConnection:
@@ -225,33 +255,16 @@ class _transport_errors:  # noqa: N801 - reads as a statement
             raise gone(f"The engine does not answer ({type(error).__name__}). Try again.") from error
 
 
-async def _events_of(reply: httpcore.Response) -> AsyncGenerator[ServerEvent]:
-    reader = EventReader()
-    async for part in reply.aiter_stream():
-        for event in reader.read(part):
-            yield event
-
-
 def _is_stream(reply: httpcore.Response) -> bool:
-    kinds = [value.decode("latin-1") for name, value in reply.headers if name.lower() == b"content-type"]
-    return reply.status < _FIRST_ERROR and any(kind.partition(";")[0].strip() == _EVENT_STREAM for kind in kinds)
-
-
-async def _checked(reply: httpcore.Response) -> bytes:
-    """Return the content of a reply, unless it is an error: raise that."""
-    content = await reply.aread()
-    if reply.status >= _FIRST_ERROR:
-        raise _error(_error_message(reply.status, content))
-    return content
+    kinds = [value.partition(b";")[0].strip() for name, value in reply.headers if name.lower() == b"content-type"]
+    return reply.status < _FIRST_ERROR and _EVENT_STREAM in kinds
 
 
 def _error_message(status: int, content: bytes) -> dict[str, Any]:
-    try:
-        message = json.loads(content)
-    except ValueError:
-        message = None
-    if isinstance(message, dict) and "code" in message and "message" in message:
-        return message
+    with suppress(ValueError, RecursionError):
+        sent = json.loads(content)
+        if isinstance(sent, dict) and "code" in sent and "message" in sent:
+            return sent
     message = f"The engine's address answers with HTTP {status}. Check that an engine listens there."
     return {"code": "engine_unavailable", "message": message}
 
@@ -271,8 +284,7 @@ def _decoded(text: str, decode: Callable[[Any], _T]) -> _T:
 
 
 def _health(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a health message that has every field of a status; raise KeyError otherwise."""
-    status_of(message)
+    status_of(message)  # which raises KeyError unless every field of a status is there
     return message
 
 

@@ -109,11 +109,12 @@ class Generation:
         return self.max_lines > 0 and reason in (None, StopReason.MAX_LINES)
 
     def cancel(self) -> None:
-        """Stop the generation. Closing the stream cancels the engine's work."""
-        self.cancelled = self.cancelled or self.running
-        self._end()
-        if self._task is not None:
-            self._task.cancel()
+        """Stop the generation. Closing the stream cancels the engine's work; one that has ended closes its own."""
+        if self.running:
+            self.cancelled = True
+            self._end()
+            if self._task is not None:
+                self._task.cancel()
 
     async def wait_for_first(self) -> None:
         """Wait until the first suggestion is complete, or the generation has ended."""

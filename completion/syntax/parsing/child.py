@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import pickle
 import signal
 import struct
 import sys
 from collections.abc import Iterator
-from typing import IO
+from dataclasses import fields, is_dataclass
+from typing import IO, Any
 
 if sys.platform == "linux":
     import resource
 
 _LENGTH = struct.Struct("<Q")
+_MOST_BYTES = 256 << 20  # of a message: several times that of the largest document
+FAILED = b"!"
+"""First byte of an answer that names the error with which a function failed; JSON never starts with it."""
 _TRIM_THRESHOLD = -1  # M_TRIM_THRESHOLD of glibc's malloc.h
 _KEPT_BYTES = 128 << 10  # glibc's default, which it raises to twice the largest text that was freed
 
@@ -34,9 +39,10 @@ def read(pipe: IO[bytes]) -> bytes:
         EOFError: The other process ended.
     """
     header = pipe.read(_LENGTH.size)
-    message = pipe.read(_LENGTH.unpack(header)[0]) if len(header) == _LENGTH.size else b""
+    length = _LENGTH.unpack(header)[0] if len(header) == _LENGTH.size else 0
+    message = pipe.read(length) if length <= _MOST_BYTES else b""
     if not message:
-        raise EOFError("The process at the other end of the pipe ended.")
+        raise EOFError("The process at the other end of the pipe ended, or sends what is no message.")
     return message
 
 
@@ -68,16 +74,23 @@ def _answer(calls: IO[bytes], results: IO[bytes], cpu_limit_s: float) -> None:
 
 
 def _result(call: bytes) -> bytes:
-    """Return the pickled outcome of a call: whether it succeeded, and its result or error."""
+    """Return the outcome of a call as data that needs no trust: its result as JSON, or the name of its error.
+
+    The text of an error stays here: it may quote the document.
+    """
     try:
         function, arguments, named = pickle.loads(call)  # noqa: S301  from our own parent
-        outcome = (True, function(*arguments, **named))
+        result = function(*arguments, **named)
     except MemoryError:
         os._exit(1)
-    # The boundary of the process: every error of the function is raised again in the parent.
+    # The boundary of the process: every error of the function is named in the parent.
     except Exception as error:  # noqa: BLE001
-        outcome = (False, error)
-    return pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL)
+        return FAILED + type(error).__name__.encode()
+    return json.dumps(result, ensure_ascii=False, default=_plain).encode("utf-8", "replace")
+
+
+def _plain(value: Any) -> object:  # noqa: ANN401  a dataclass or a set
+    return {field.name: getattr(value, field.name) for field in fields(value)} if is_dataclass(value) else list(value)
 
 
 @contextlib.contextmanager

@@ -13,16 +13,20 @@ import logging
 import pickle
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
-from typing import Any, ParamSpec, TypeVar, cast
+from functools import cache
+from typing import Any, ParamSpec, TypeVar, cast, get_type_hints
+
+from pydantic import TypeAdapter
 
 from completion.cancellation import NEVER, CancelToken
-from completion.errors import ParseLimitError
+from completion.errors import CancelledError, ParseLimitError
 from completion.paths import module_environment
-from completion.syntax.parsing.child import read, write
+from completion.syntax.parsing.child import FAILED, read, write
 
 BY_KERNEL = sys.platform == "linux"
 """Whether the kernel ends the child at its bounds. Only Linux bounds memory."""
@@ -34,10 +38,14 @@ WALL_LIMIT_S = 10.0
 """Maximum wait for one call in seconds: a child that is stopped or swapped out uses no CPU time."""
 REFUSED_CALLS = 100
 """Number of calls for a document that are refused after one exceeded a bound: they would exceed it too."""
+WITHDRAWN_S = 0.05
+"""Time in seconds for which a call goes on whose caller was cancelled. An ordinary text takes less, and is then cached
+for the next call; what takes longer is ended with the child."""
 POLL_INTERVAL_S = 0.02
 """Interval between two checks of the cancel token, and of a child's bounds without the kernel, in seconds."""
 
 _MAX_REFUSED_DOCUMENTS = 64  # beyond which all of them get another chance
+_MAX_NAME = 100  # of an error, in bytes
 _CHILD = "completion.syntax.parsing.child"
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -69,6 +77,9 @@ class ParserProcess:
         self._watched: ContextVar[tuple[CancelToken, str]] = ContextVar("watched", default=(NEVER, ""))
         self._refused: dict[str, int] = {}  # number of calls still to refuse, by document
         self._child: subprocess.Popen[bytes] | None = None
+        self._killed: subprocess.Popen[bytes] | None = None  # it may still be the child, and serves no further call
+        self._running: tuple[bytes, float] | None = None  # the call in the child, and when it began
+        self._killing = threading.Lock()  # so that no other call than a running one is ended
         self._pipe_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parser")
 
     def __call__(self, function: Callable[_P, _T], /, *arguments: _P.args, **named: _P.kwargs) -> _T:
@@ -76,22 +87,21 @@ class ParserProcess:
 
         Raises:
             ParseLimitError: The call exceeded a bound on time or memory, or is refused.
-            CancelledError: The watched token was cancelled; the child finishes the call before the next one.
+            CancelledError: The watched token was cancelled. The call is withdrawn.
         """
         self.raise_if_cancelled()
         self._raise_if_refused()
         call = pickle.dumps((function, arguments, named), pickle.HIGHEST_PROTOCOL)
         try:
-            succeeded, result = self._wait(self._pipe_thread.submit(self._exchange, call))
-        except (OSError, EOFError) as error:
+            answer = self._wait(self._pipe_thread.submit(self._exchange, call), call)
+            return cast("_T", _result_of(function, answer))
+        except (OSError, EOFError, ValueError) as error:
+            self._killed = self._child
             self._refuse()
             raise ParseLimitError(
                 f"Parsing {len(call)} bytes took more than {self._limits[0]} s of CPU time or {self._limits[1]} bytes "
-                "of memory and was stopped. The text is completed without its grammar."
+                "of memory, or failed, and was stopped. The text is completed without its grammar."
             ) from error
-        if not succeeded:
-            raise result
-        return cast("_T", result)
 
     def start(self) -> None:
         """Start the child on another thread. If it cannot start, the first call says so."""
@@ -117,11 +127,10 @@ class ParserProcess:
 
     def close(self) -> None:
         """Kill the child."""
-        self._kill()  # which ends the exchange that the thread may wait for
-        self._pipe_thread.shutdown()
-        self._kill()  # it may have started the child meanwhile
         if self._child is not None:
-            self._child.wait()
+            self._child.kill()  # which ends the exchange that the thread may wait for
+        self._pipe_thread.shutdown(cancel_futures=True)
+        self._end()  # the thread may have started another child meanwhile
 
     def _refuse(self) -> None:
         if len(self._refused) >= _MAX_REFUSED_DOCUMENTS:
@@ -139,36 +148,46 @@ class ParserProcess:
                 f"Parsing this document exceeded a bound; {remaining} calls for it are refused, this one included."
             )
 
-    def _wait(self, answer: Future[Any]) -> Any:  # noqa: ANN401  what the function returns
+    def _wait(self, answer: Future[bytes], call: bytes) -> bytes:
         """Return the child's answer; check the cancel token and the clock while waiting."""
-        deadline = time.monotonic() + self._wall_limit_s
         while True:
             with contextlib.suppress(TimeoutError):
                 return answer.result(POLL_INTERVAL_S)
-            self.raise_if_cancelled()
-            if time.monotonic() > deadline or (not self._by_kernel and self._exceeds_bounds()):
-                self._kill()  # the exchange ends with an error
+            try:
+                self.raise_if_cancelled()
+            except CancelledError:
+                if not answer.cancel():
+                    ending = threading.Timer(WITHDRAWN_S, self._kill, (call,))
+                    ending.daemon = True
+                    ending.start()
+                raise
+            self._kill(call, after_s=0.0 if not self._by_kernel and self._exceeds_bounds() else self._wall_limit_s)
 
     def _exceeds_bounds(self) -> bool:
         child = self._child
         cpu_s, memory_bytes = (0.0, 0) if child is None else _used_by(child)
         return cpu_s - self._earlier_cpu_s > self._limits[0] or memory_bytes > self._limits[1]
 
-    def _exchange(self, call: bytes) -> Any:  # noqa: ANN401  what the function returns
-        """Send a call and return its result. Runs on its own thread, because a pipe can block in both directions."""
+    def _exchange(self, call: bytes) -> bytes:
+        """Send a call and return its answer. Runs on its own thread, because a pipe can block in both directions."""
         child = self._living_child()
         assert child.stdin is not None  # noqa: S101  both are pipes
         assert child.stdout is not None  # noqa: S101
         self._earlier_cpu_s = 0.0 if self._by_kernel else _used_by(child)[0]
+        self._running = call, time.monotonic()
         try:
             write(child.stdin, call)
-            answer = read(child.stdout)
+            return read(child.stdout)
         except (OSError, EOFError):
             self._end()
             raise
-        return pickle.loads(answer)  # noqa: S301  from our own child
+        finally:
+            with self._killing:
+                self._running = None
 
     def _living_child(self) -> subprocess.Popen[bytes]:
+        if self._child is self._killed:
+            self._end()
         self._child = self._child or self._start()
         return self._child
 
@@ -188,10 +207,31 @@ class ParserProcess:
             child.kill()
             child.wait()
 
-    def _kill(self) -> None:
-        child = self._child
-        if child is not None:
-            child.kill()
+    def _kill(self, call: bytes, after_s: float = 0.0) -> None:
+        """Kill the child if it has run a call for so long: the exchange ends with an error."""
+        with self._killing:
+            if self._running and self._running[0] is call and time.monotonic() - self._running[1] >= after_s:
+                self._killed = self._child
+                if self._child is not None:
+                    self._child.kill()
+
+
+def _result_of(function: Callable[..., Any], answer: bytes) -> Any:  # noqa: ANN401  what the function returns
+    """Read an answer of the child as data of the type that the function declares: a text may have taken the child over.
+
+    Raises:
+        ValueError: It is none.
+        RuntimeError: The function failed.
+    """
+    if answer[:1] == FAILED:
+        name = answer[1:_MAX_NAME].decode("ascii", "replace")
+        raise RuntimeError(f"{function.__name__} failed with {name} in the parser's process.")
+    return _results_of(function).validate_json(answer)
+
+
+@cache
+def _results_of(function: Callable[..., Any]) -> TypeAdapter[Any]:
+    return TypeAdapter(get_type_hints(function).get("return", Any))
 
 
 def _used_by(child: subprocess.Popen[bytes]) -> tuple[float, int]:

@@ -1,7 +1,10 @@
 """A text that exhausts a parser ends the child process; the caller gets an error."""
 
 import os
+import pickle
+import random
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -12,13 +15,15 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ParseLimitError
-from completion.grammar.parsed_documents import cache_document
-from completion.syntax.edited_nodes import syntax_of_changes
-from completion.syntax.enclosing_body import is_within_expression
+from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
+from completion.syntax.edited_nodes import LineChange, syntax_of_changes
+from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
 from completion.syntax.enclosing_literal import enclosing_literal
 from completion.syntax.parsing.process import ParserProcess
-from completion.workspace.context import IndexedFile
-from completion.workspace.definitions import definitions
+from completion.workspace.code_only import code_by_marks
+from completion.workspace.context import IndexedFile, _code_and_definitions
+from completion.workspace.definitions import definitions, import_statements, imports
+from tests.completion.syntax.forged_answers import forge
 
 HOSTILE = {
     "angle brackets": ("java", "A<" * 30_000),
@@ -160,9 +165,70 @@ def test_the_child_keeps_no_memory_of_texts_that_it_has_parsed(parser):
     assert child.memory_info().rss - before < 3_000_000
 
 
-def test_an_error_of_the_function_is_raised_in_the_caller(parser):
-    with pytest.raises(ZeroDivisionError):
+def test_an_error_of_the_function_is_named_to_the_caller_without_text_of_the_document(parser):
+    with pytest.raises(RuntimeError, match=r"divmod failed with ZeroDivisionError in"):
         parser(divmod, 1, 0)
+    with pytest.raises(RuntimeError) as raised:
+        parser(int, "secret")
+    assert "secret" not in str(raised.value)
+
+
+def message(data):
+    return struct.pack("<Q", len(data)) + data
+
+
+class Harm:
+    def __reduce__(self):
+        return (os.mkdir, ("taken-over",))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        message(pickle.dumps((True, Harm()))),
+        message(b"tru"),
+        message(b"null"),
+        message(b'"yes, of course"'),
+        message(b"[true]"),
+        message(b"[" * 100_000),
+        message(b"9" * 5000),
+        struct.pack("<Q", 1 << 62) + b"x",
+        b"",
+        random.Random(0).randbytes(1000),
+    ],
+    ids=range(10),
+)
+def test_an_answer_that_is_none_is_read_as_data_and_refused(parser, forged, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParseLimitError):
+        parser(forge, forged)
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_results_are_of_the_types_that_the_functions_declare(parser):
+    text, language = "from a import b\ndef f(x):\n    return g(x)\n", "python"
+    change = LineChange(2, 1, ("    return 1",), 4, (2, 4), frozenset())
+    calls = [
+        (definitions, text, language),
+        (imports, text, language),
+        (import_statements, text, language),
+        (skippable_prefix_parts, language, text.encode(), 30),
+        (enclosing_literal, "x = 'a", "b'", language),
+        (
+            syntax_of_changes,
+            text.splitlines(),
+            text.splitlines(),
+            language,
+            [change],
+        ),
+        (brace_opens_block, "a = {", "}", "javascript"),
+        (_code_and_definitions, text, language),
+        (code_by_marks, text, language),
+        (cache_document, language, text.encode()),
+    ]
+    for function, *arguments in calls:
+        assert repr(parser(function, *arguments)) == repr(function(*arguments))
 
 
 def test_no_child_outlives_a_killed_parent():
@@ -194,3 +260,46 @@ def test_requests_that_take_turns_watch_their_own_tokens_and_documents(parser):
     assert [found.name for found in contexts["other"].run(parser, definitions, *SMALL)] == ["f"]
     with pytest.raises(ParseLimitError, match="refused"):
         contexts["hostile"].run(parser, definitions, *SMALL)
+
+
+AFTER_S = 0.5
+"""Bound on what is left after the last cancel: ten times `WITHDRAWN_S`, since a busy machine schedules late."""
+
+
+class CancelledWhileItWaits(CancelToken):
+    """It is cancelled when its caller checks it the second time: while it waits for the child."""
+
+    checks = 0
+
+    def raise_if_cancelled(self):
+        self.checks += 1
+        if self.checks > 1:
+            self.cancel()
+        super().raise_if_cancelled()
+
+
+def cancelled_keys(parser, count, text, language):
+    for number in range(count):
+        parser.watch(CancelledWhileItWaits(), "typed")
+        with pytest.raises(CancelledError):
+            parser(definitions, f"{text}{number}", language)
+
+
+def test_what_is_cancelled_leaves_the_child_soon_and_others_are_parsed_meanwhile():
+    parser = ParserProcess(cpu_limit_s=60)
+    child = psutil.Process(parser(os.getpid))
+    cancelled_keys(parser, 20, "A=>" * 10_000, "java")  # each takes ten seconds
+    child.wait(AFTER_S)
+    parser.watch(CancelToken(), "other.py")
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+    assert not parser._pipe_thread._work_queue.qsize()
+    parser.close()
+
+
+def test_an_ordinary_text_whose_key_is_cancelled_does_not_end_the_child(parser):
+    child = parser(os.getpid)
+    for _ in range(3):
+        parser._pipe_thread.submit(threading.Event().wait, 0.03)  # so that the caller waits for the child
+        cancelled_keys(parser, 1, *SMALL)
+        parser.watch(CancelToken())
+        assert parser(os.getpid) == child

@@ -1,0 +1,40 @@
+"""A host whose engine sends an event each millisecond, as a GPU does, and runs no model: `python paced_host.py ...`."""
+
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[2])]
+
+from completion.cancellation import CancelToken  # noqa: E402 - after the path is set
+from completion.host.engine_protocol import LoadedEngine  # noqa: E402
+from completion.host.process.lifetime import parse_settings, serve  # noqa: E402
+from completion.progress import Progress  # noqa: E402
+from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion  # noqa: E402
+from tests.torture.echo_engine import EchoEngine  # noqa: E402
+
+EVENT_S = 0.001
+
+
+class PacedEcho(EchoEngine):
+    """Streams one character more with each event, up to `max_tokens`."""
+
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
+        """Stream the events."""
+        text = "x" * request.max_tokens
+        for end in range(1, len(text)):
+            time.sleep(EVENT_S)
+            cancel.raise_if_cancelled()
+            yield CompletionEvent((Suggestion(text[:end]),))
+        last, reason = (Suggestion(text),), StopReason.LINE_END
+        yield CompletionEvent(last, done=True, stop_reason=reason, statistics=Statistics(), whole=1)
+
+    def load(self, progress: Progress) -> LoadedEngine:
+        """Return the engine, at once."""
+        progress("Ready to stream.", 0.5)
+        return LoadedEngine(self, "paced", "test", context_tokens=1000)
+
+
+if __name__ == "__main__":
+    sys.exit(serve(parse_settings(sys.argv[1:]), PacedEcho().load, on_listening=lambda _: None))
