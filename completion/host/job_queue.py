@@ -30,8 +30,10 @@ _WORKSPACE_FACTOR = 8
 _OWNERS = 8
 """Number of users or clients whose queues may be full at once."""
 MAX_CHARACTERS = 32 << 20
-"""Number of characters in an owner's updates from which on further ones are refused: a body may have 16 MB, and editors
-send a workspace in updates of one."""
+"""Number of characters in an owner's updates from which on further ones are refused: editors send a workspace in
+updates of a million."""
+FILE_CHARACTERS = 1024
+"""Number of characters that each file counts for besides its text: its objects, and the time to find older versions."""
 
 
 def replaced(older: WorkspaceUpdate, newer: WorkspaceUpdate) -> tuple[WorkspaceUpdate, WorkspaceUpdate]:
@@ -228,7 +230,8 @@ class JobQueue:
         """Raise a `QueueFullError` if too much text waits in an owner's updates."""
         payloads = [job.payload for job in self._jobs if job.owner == owner]
         updates = [payload for payload in payloads if isinstance(payload, WorkspaceUpdate)]
-        waiting = sum(len(file.text) for update in updates for file in update.changed)
+        waiting = sum(FILE_CHARACTERS * len(update.removed) for update in updates)
+        waiting += sum(FILE_CHARACTERS + len(file.text) for update in updates for file in update.changed)
         if waiting > MAX_CHARACTERS:
             raise QueueFullError(f"{waiting:,} characters of your files already wait. Try again in a second.")
 

@@ -65,7 +65,7 @@ class HostSettings:
     session_share: float = 0.0
     idle_s: float = 600.0
     queue_limit: int = 16
-    body_limit_bytes: int = 16 << 20
+    body_limit_bytes: int = 4 << 20
     tcp: TcpAddress | None = None
     connections: ConnectionLimits = field(default_factory=ConnectionLimits)
     log_level: str = "INFO"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,6 +22,19 @@ _ACTIVATIONS: dict[str, Activation] = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_new": "gelu_tanh",
 }
+_MAX_SIZE = 1 << 24
+"""Maximum of any size: 64 times the largest vocabulary that exists. Products of two fit in 64 bits."""
+_SIZES = (
+    "hidden_size",
+    "layers",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "intermediate_size",
+    "vocabulary_size",
+    "max_positions",
+)
+_FACTORS = ("norm_epsilon", "attention_scale", "embedding_scale", "residual_scale", "logits_scale")
 _LLAMA_DEFAULTS = {"hidden_act": "silu", "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "rope_theta": 10_000.0}
 _LAYER_TYPES = frozenset({"attention", "full_attention", "sliding_attention"})
 _UNSUPPORTED = ("attn_logit_softcapping", "final_logit_softcapping", "use_bidirectional_attention")
@@ -83,6 +97,27 @@ class Architecture:
     residual_scale: float = 1.0
     logits_scale: float = 1.0
 
+    def __post_init__(self) -> None:
+        """Check the numbers that kernels divide by, index with or allocate from, wherever they come from.
+
+        Raises:
+            ValueError: One of them is no number of its kind, or out of its range.
+        """
+        for name in _SIZES:
+            check_size(name, getattr(self, name))
+        for name in _FACTORS:
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not math.isfinite(value):
+                raise ValueError(f"{name} is {value!r}; it must be a finite number")
+        if self.heads % self.kv_heads:
+            raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} key-value heads evenly")
+        if self.head_dim % 2:
+            raise ValueError(f"head_dim is {self.head_dim}; rotary embeddings turn pairs of channels")
+        if self.windowed_layers:
+            check_size("sliding_window", self.window)
+            if not set(self.windowed_layers) <= set(range(self.layers)):
+                raise ValueError(f"of {self.layers} layers, these cannot have windows: {self.windowed_layers}")
+
     @property
     def shape(self) -> ModelShape:
         """The sizes that the engine needs."""
@@ -111,6 +146,16 @@ class Architecture:
         return cls(**{**values, **rotary, "windowed_layers": tuple(values["windowed_layers"])})
 
 
+def check_size(name: str, value: object) -> None:
+    """Check a number of channels, layers or tokens.
+
+    Raises:
+        ValueError: It is no whole number, or no model has so few or many.
+    """
+    if type(value) is not int or not 1 <= value <= _MAX_SIZE:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {_MAX_SIZE:,}")
+
+
 def architecture_default(model_type: str, name: str) -> Any:  # noqa: ANN401  (values of many types)
     """Return what transformers takes for a value that a config lacks."""
     return {**_LLAMA_DEFAULTS, **family_of(model_type).defaults}[name]
@@ -122,7 +167,7 @@ def read_architecture(folder: Path) -> Architecture:
     Raises:
         ModelNotFoundError: The folder does not exist or has no config.
         ModelError: The config cannot be read.
-        ModelDamagedError: The config is no JSON, lacks a size, or has one that is no number.
+        ModelDamagedError: The config is no JSON, lacks a size, or has one that no model can have.
         UnsupportedModelError: The family, its activation or its attention is not supported.
     """
     path = folder / "config.json"
@@ -132,7 +177,7 @@ def read_architecture(folder: Path) -> Architecture:
         return architecture_of(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ModelError(f"{path} cannot be read ({error.strerror}). Make it readable.") from error
-    except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ModelDamagedError(f"{path} is damaged or incomplete ({error!r}). Download the model again.") from error
 
 
@@ -141,6 +186,7 @@ def architecture_of(given: Mapping[str, Any]) -> Architecture:
 
     Raises:
         KeyError: A size is missing.
+        ValueError: A number is out of its range.
         UnsupportedModelError: As in `read_architecture`.
     """
     family = family_of(str(given.get("model_type")))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from completion.backend import GPU_MEMORY_SHARE, Backend
-from completion.errors import UnsupportedModelError
+from completion.errors import ModelDamagedError, UnsupportedModelError
 from completion.model import transformer
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
@@ -104,6 +104,7 @@ def load_model(
         gpu = _load_on_gpu(prepared, backend, threads, gpu_memory_share, progress)
         model = gpu.model or _load_weights(prepared.folder, backend, threads, mapped=mapped, progress=packing)
     device = str(getattr(model, "device", "cpu"))
+    _check_same_tokens(tokenizer.result(), model, prepared.folder)
     return LoadedModel(
         model,
         tokenizer.result(),
@@ -122,6 +123,15 @@ def _load_tokenizer(folder: Path) -> CodeTokenizer:
     tokenizer = CodeTokenizer.from_folder(folder)
     tokenizer.tokens_with_prefix(b" ")  # sorts the vocabulary now rather than in the first request
     return tokenizer
+
+
+def _check_same_tokens(tokenizer: CodeTokenizer, model: CausalModel, folder: Path) -> None:
+    rows = model.shape.vocabulary_size
+    if tokenizer.vocabulary_size > rows:
+        raise ModelDamagedError(
+            f"The tokenizer in {folder} has {tokenizer.vocabulary_size:,} tokens, but the model knows {rows:,}. One of "
+            "them is damaged or of another model: convert or download the model again."
+        )
 
 
 def _map_torch() -> None:

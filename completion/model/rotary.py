@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from completion.errors import UnsupportedModelError
+from completion.errors import ModelDamagedError, UnsupportedModelError
 from completion.model.architecture import Architecture, RotaryScaling
 from drafting.arrays import FloatArray, own_zeros
 
@@ -31,6 +31,7 @@ class RotaryTables:
         """Compute the rows of the first positions.
 
         Raises:
+            ModelDamagedError: A parameter of the scaling is missing or out of its range.
             UnsupportedModelError: The kind of scaling is unknown.
         """
         first, end = self._computed, min(positions, self._architecture.max_positions)
@@ -51,6 +52,7 @@ def rotary_tables(architecture: Architecture) -> tuple[FloatArray, FloatArray]:
         cosines, sines.  # [max_positions or twice that, head_dim / 2] twice
 
     Raises:
+        ModelDamagedError: A parameter of the scaling is missing or out of its range.
         UnsupportedModelError: The kind of scaling is unknown.
     """
     tables = RotaryTables(architecture)
@@ -76,9 +78,18 @@ def _frequencies(scaling: RotaryScaling, head_dim: int) -> tuple[FloatArray, np.
             f"The rotary scaling {scaling.kind!r} is not supported; supported are {', '.join(_SCALINGS)}."
         )
     exponents = np.arange(0, head_dim, 2, dtype=np.float32) / np.float32(head_dim)
-    plain = 1.0 / np.power(np.float32(scaling.theta), exponents, dtype=np.float32)
-    scaled = _SCALINGS[scaling.kind](plain, scaling, head_dim)
-    return scaled, np.float32(_attention_factor(scaling.parameters) if scaling.kind == "yarn" else 1.0)
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            plain = 1.0 / np.power(np.float32(scaling.theta), exponents, dtype=np.float32)
+            scaled = _SCALINGS[scaling.kind](plain, scaling, head_dim)
+        factor = np.float32(_attention_factor(scaling.parameters) if scaling.kind == "yarn" else 1.0)
+    except (KeyError, ValueError, ArithmeticError):
+        factor = np.float32(np.nan)
+    if not np.isfinite(factor) or not np.isfinite(scaled).all():
+        raise ModelDamagedError(
+            f"The model's {scaling} lacks a number, or has one that no model has. Download it again."
+        )
+    return scaled, factor
 
 
 def _unscaled(plain: FloatArray, _scaling: RotaryScaling, _head_dim: int) -> FloatArray:

@@ -16,6 +16,7 @@ import numpy as np
 from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
 
 from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.model.architecture import check_size
 from completion.model.tokens.pieces import PieceEncoder, byte_characters, splitter_of
 from completion.model.tokens.stored import TokenTables, read_tables, write_tables
 from drafting.arrays import IntArray
@@ -73,7 +74,7 @@ class CodeTokenizer:
             config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
             tokenizer = _read_tokenizer(folder / "tokenizer.json")
             found = cls(tokenizer, int(config.get("vocab_size", 0)))
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise ModelDamagedError(
                 f"The tokenizer in {folder} cannot be read ({error}). Convert or download the model again."
             ) from error
@@ -160,7 +161,8 @@ def _tables_of(tokenizer: Tokenizer, vocabulary_size: int) -> TokenTables:
     added = tokenizer.get_added_tokens_decoder()
     markers = {i: token.content for i, token in added.items() if token.special or _MARKER.fullmatch(token.content)}
     plain = _without_markers(tokenizer, added)
-    vocabulary_size = max(vocabulary_size, tokenizer.get_vocab_size())
+    vocabulary_size = max(vocabulary_size, 1 + max(tokenizer.get_vocab().values(), default=0))
+    check_size("The number of tokens", vocabulary_size)
     pieces = [tokenizer.id_to_token(i) for i in range(vocabulary_size)]
     text, offsets = _byte_table(pieces, added, markers, byte_level=_is_byte_level(tokenizer))
     special = {content: i for i, content in markers.items()}

@@ -124,7 +124,7 @@ def _named_in(index: Path) -> set[str]:
     """Return the names of the files that the index of a divided model names."""
     try:
         return set(map(str, json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelDamagedError(f"{index} is truncated or damaged ({error!r}). Download it again.") from error
 
 
@@ -138,7 +138,7 @@ def _read(file: Path) -> dict[str, StoredTensor]:
         return {name: _tensor(file, name, data[start:], entry) for name, entry in entries.items()}
     except OSError as error:
         raise ModelError(f"{file} cannot be read ({error.strerror}). Make it readable.") from error
-    except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelDamagedError(f"{file} is truncated or damaged ({error!r}). Convert or download it again.") from error
 
 

@@ -11,14 +11,13 @@ import uuid
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.openai import GenerationBody, max_tokens_of, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import parse_body
+from completion.host.dialects.schema import Body, ClientModel, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.process.clients import conversation_key
 from completion.host.services import Host
@@ -29,14 +28,14 @@ from completion.request import MAX_TOKENS_LIMIT, CompletionRequest, Message
 _UNSUPPORTED = ("tools", "tool_choice", "functions", "response_format", "logprobs", "audio", "modalities")
 
 
-class TextPart(BaseModel):
+class TextPart(ClientModel):
     """A part of a message; others than text are refused."""
 
     type: Literal["text"]
     text: str
 
 
-class ChatMessage(BaseModel):
+class ChatMessage(ClientModel):
     """A turn of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant"]
@@ -56,13 +55,13 @@ class ChatBody(GenerationBody, extra="allow"):
     n_predict: int | None = None  # llama.cpp's name of it
 
 
-_BODY: TypeAdapter[ChatBody] = TypeAdapter(ChatBody)
+_BODY = Body(ChatBody)
 
 
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/chat/completions`."""
     host: Host = request.app.state.host
-    body = parse_body(_BODY, await request.body())
+    body = await _BODY.read(request)
     with_usage = body.stream_options is not None and body.stream_options.include_usage
     reply = _Reply(host.state.status.model, with_usage=with_usage)
     chunk = reply.chunk if body.stream else None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from completion.host.dialects.schema import CLOSING, WORKSPACE, parse_body, parse_next_edit, parse_request
+from completion.host.dialects.schema import CLOSING, WORKSPACE, read_next_edit, read_request
 from completion.host.job import Job, Urgency
 from completion.host.services import Host, sender
 from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_errors
@@ -18,7 +18,7 @@ from completion.host.wire import encode
 async def complete(request: Request) -> Response:
     """Serve `POST /v1/complete`: cumulative suggestions as server-sent events. `?wait=1` waits for the model."""
     host: Host = request.app.state.host
-    stream = host.open_stream(parse_request(await request.body()), sender(request))
+    stream = host.open_stream(await read_request(request), sender(request))
     wait = request.query_params.get("wait") == "1"
     if not wait:
         stream.submit()
@@ -35,7 +35,7 @@ async def complete(request: Request) -> Response:
 async def next_edit(request: Request) -> Response:
     """Serve `POST /v1/next-edit`: what the user's last edits imply for the rest of a document, as JSON."""
     host: Host = request.app.state.host
-    answer = host.ask_next_edits(parse_next_edit(await request.body()), sender(request))
+    answer = host.ask_next_edits(await read_next_edit(request), sender(request))
     async with cancel_when_gone(request, answer):
         return Response(encode(await answer.edits()), media_type="application/json")
 
@@ -43,14 +43,14 @@ async def next_edit(request: Request) -> Response:
 async def prepare(request: Request) -> Response:
     """Serve `POST /v1/prepare`: bring the cache up to date for a request that may follow."""
     host: Host = request.app.state.host
-    host.prepare(parse_request(await request.body()), sender(request))
+    host.prepare(await read_request(request), sender(request))
     return Response(status_code=202)
 
 
 async def workspace(request: Request) -> Response:
     """Serve `POST /v1/workspace`: queue changes of a workspace. They are accepted before the model is loaded, too."""
     host: Host = request.app.state.host
-    update = parse_body(WORKSPACE, await request.body())
+    update = await WORKSPACE.read(request)
     own = replace(update, workspace=host.clients.workspace(sender(request), update.workspace))
     host.worker.submit(Job(Urgency.WORKSPACE, own, deliver=lambda _: None))
     return Response(status_code=202)
@@ -59,5 +59,5 @@ async def workspace(request: Request) -> Response:
 async def close(request: Request) -> Response:
     """Serve `POST /v1/close`: forget documents and workspaces that the client no longer uses."""
     host: Host = request.app.state.host
-    host.clients.close(sender(request), parse_body(CLOSING, await request.body()))
+    host.clients.close(sender(request), await CLOSING.read(request))
     return Response(status_code=202)

@@ -9,15 +9,14 @@ import json
 import time
 from typing import Any
 
-from pydantic import BaseModel, Field, TypeAdapter, model_validator
+from pydantic import Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
 from completion.host.dialects.openai import Stops, single_prompt, stop_list
 from completion.host.dialects.reply_text import Answer, IsOver, reply_with
-from completion.host.dialects.schema import parse_body
+from completion.host.dialects.schema import Body, ClientModel, sampling_of
 from completion.host.services import Host, sender
 from completion.host.stream import sse_message
 from completion.request import ContextFile, Sampling
@@ -30,14 +29,14 @@ _MAX_FIELDS = 64
 """Maximum number of `response_fields`; the event loop looks up each of them."""
 
 
-class ExtraInput(BaseModel):
+class ExtraInput(ClientModel):
     """A piece of another file."""
 
     filename: str = ""
     text: str
 
 
-class _Options(BaseModel):
+class _Options(ClientModel):
     """The options of both requests that have an effect. Others are accepted and ignored."""
 
     n_predict: int | None = None
@@ -65,7 +64,7 @@ class InfillBody(_Options):
 
     input_prefix: str = ""
     input_suffix: str = ""
-    input_extra: list[ExtraInput] = []
+    input_extra: list[ExtraInput] = Field([])
     prompt: str = ""
 
 
@@ -75,20 +74,20 @@ class CompletionBody(_Options):
     prompt: str | list[str]
 
 
-_INFILL: TypeAdapter[InfillBody] = TypeAdapter(InfillBody)
-_COMPLETION: TypeAdapter[CompletionBody] = TypeAdapter(CompletionBody)
+_INFILL = Body(InfillBody)
+_COMPLETION = Body(CompletionBody)
 
 
 async def infill(request: Request) -> Response:
     """Serve `POST /infill`; with `n_predict` 0, only warm the cache."""
-    body = parse_body(_INFILL, await request.body())
+    body = await _INFILL.read(request)
     context = tuple(ContextFile(extra.filename, extra.text) for extra in body.input_extra)
     return await _complete(request, body, PromptParts(body.input_prefix + body.prompt, body.input_suffix, context))
 
 
 async def completion(request: Request) -> Response:
     """Serve `POST /completion`, whose prompt may have markers; with `n_predict` 0, only warm the cache."""
-    body = parse_body(_COMPLETION, await request.body())
+    body = await _COMPLETION.read(request)
     return await _complete(request, body, prompt_parts(single_prompt(body.prompt)))
 
 

@@ -109,11 +109,13 @@ def _prefix_and_suffix(text: str, family: FimFormat) -> tuple[str, str] | None:
 
 def _with_header(header: str, family: FimFormat, prefix: str, suffix: str | None) -> PromptParts:
     """Return the parts with those of the header: "REPOSITORY name, SEPARATOR path, text, ..., SEPARATOR path"."""
-    first, *files = header.split(family.file_separator) if family.file_separator else [header]
+    separator = family.file_separator
+    first, found, rest = header.partition(separator) if separator else (header, "", "")
+    files = rest.rsplit(separator, _MAX_FILES)[-_MAX_FILES:] if found else []
     repository = first.removeprefix(family.repository).strip()[-_MAX_NAME:]
     if not files:
         return PromptParts(prefix, suffix, repository=repository)
-    *others, own = files[-_MAX_FILES:]
+    *others, own = files
     path, _, above = own.partition("\n")
     context = tuple(_context_file(other) for other in others if other.strip())
     return PromptParts(above + prefix, suffix, context, path[-_MAX_NAME:], repository)

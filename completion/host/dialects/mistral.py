@@ -10,20 +10,18 @@ import time
 import uuid
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.marked_prompt import request_of
 from completion.host.dialects.openai import Stops, max_tokens_of, parts_of, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import parse_body
+from completion.host.dialects.schema import Body, ClientModel, sampling_of
 from completion.host.services import Host
 from completion.host.stream import sse_message
 
 
-class FimBody(BaseModel):
+class FimBody(ClientModel):
     """The body of `/v1/fim/completions`: the fields that have an effect. Others are accepted and ignored."""
 
     prompt: str
@@ -36,13 +34,13 @@ class FimBody(BaseModel):
     stream: bool | None = None
 
 
-_BODY: TypeAdapter[FimBody] = TypeAdapter(FimBody)
+_BODY = Body(FimBody)
 
 
 async def fim_completions(request: Request) -> Response:
     """Serve `POST /v1/fim/completions`."""
     host: Host = request.app.state.host
-    body = parse_body(_BODY, await request.body())
+    body = await _BODY.read(request)
     completion_request = request_of(
         parts_of(body.prompt, body.suffix),
         max_tokens=max_tokens_of(body.max_tokens),

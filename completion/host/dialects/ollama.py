@@ -9,16 +9,15 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.llama_cpp import token_limit
 from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
 from completion.host.dialects.openai import Stops, stop_list
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import parse_body
+from completion.host.dialects.schema import Body, ClientModel, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 
@@ -33,7 +32,7 @@ _NO_DATE = "1970-01-01T00:00:00Z"
 _NANOSECONDS_PER_MS = 1_000_000
 
 
-class Options(BaseModel):
+class Options(ClientModel):
     """Ollama's model parameters that have an effect. Others are accepted and ignored."""
 
     num_predict: int | None = None
@@ -44,7 +43,7 @@ class Options(BaseModel):
     stop: Stops = None
 
 
-class GenerateBody(BaseModel):
+class GenerateBody(ClientModel):
     """The body of `/api/generate`: the fields that have an effect. `model` and others are accepted and ignored."""
 
     prompt: str = ""
@@ -57,21 +56,21 @@ class GenerateBody(BaseModel):
     format: str | dict[str, Any] | None = Field(None)
 
 
-class ShowBody(BaseModel):
+class ShowBody(ClientModel):
     """The body of `/api/show`, which names the one model in one of two fields."""
 
     model: str = ""
     name: str = ""
 
 
-_BODY: TypeAdapter[GenerateBody] = TypeAdapter(GenerateBody)
-_SHOW: TypeAdapter[ShowBody] = TypeAdapter(ShowBody)
+_BODY = Body(GenerateBody)
+_SHOW = Body(ShowBody)
 
 
 async def generate(request: Request) -> Response:
     """Serve `POST /api/generate`; without a prompt and a suffix it only says that the model is loaded."""
     host: Host = request.app.state.host
-    body = parse_body(_BODY, await request.body())
+    body = await _BODY.read(request)
     options = body.options or Options()
     reply = _Reply(host.state.status.model)
     if body.images or body.think or body.format:
@@ -105,7 +104,7 @@ async def tags(request: Request) -> Response:
 async def show(request: Request) -> Response:
     """Serve `POST /api/show`: what the model can do and how much it can read, whatever the name is."""
     host: Host = request.app.state.host
-    parse_body(_SHOW, await request.body())
+    await _SHOW.read(request)
     context_tokens = host.state.status.context_tokens
     return JSONResponse({
         "modelfile": "",

@@ -11,14 +11,13 @@ import time
 import uuid
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import MAX_STOPS, parse_body
+from completion.host.dialects.schema import MAX_STOPS, Body, ClientModel, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 from completion.host.stream import sse_message
@@ -30,13 +29,13 @@ DEFAULT_MAX_TOKENS = 128
 Stops = str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(ClientModel):
     """Options of a streamed reply."""
 
     include_usage: bool = False
 
 
-class GenerationBody(BaseModel):
+class GenerationBody(ClientModel):
     """The fields that the bodies of `/v1/completions` and `/v1/chat/completions` share."""
 
     max_tokens: int | None = None
@@ -58,13 +57,13 @@ class CompletionBody(GenerationBody):
     logprobs: int | None = None
 
 
-_BODY: TypeAdapter[CompletionBody] = TypeAdapter(CompletionBody)
+_BODY = Body(CompletionBody)
 
 
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/completions`."""
     host: Host = request.app.state.host
-    body = parse_body(_BODY, await request.body())
+    body = await _BODY.read(request)
     with_usage = body.stream_options is not None and body.stream_options.include_usage
     reply = _Reply(host.state.status.model, with_usage=with_usage)
     chunk = reply.chunk if body.stream else None

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from completion.errors import DraftlineError
 from completion.host.dialects.error_shapes import error_shape
 from completion.host.dialects.schema import check_request
+from completion.host.dialects.stop_strings import StopStrings
 from completion.host.services import Host, sender
 from completion.host.stream import CompletionStream, EventStreamResponse, cancel_when_gone, sse_message
 from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion
@@ -115,27 +116,15 @@ async def answers(
     Raises:
         DraftlineError: The request failed.
     """
-    sent = ""
+    sent, searched = "", StopStrings(stops)
     async with aclosing(stream.events()) as events:
         async for event in events:
-            answer = _answer(event, sent, request, stops, is_over)
+            answer = _answer(event, sent, request, searched, is_over)
             sent += answer.new
             yield answer
             if answer.finish:
                 break
     stream.close()
-
-
-def cut_at_stops(text: str, stops: Sequence[str], *, done: bool) -> tuple[str, bool]:
-    """Return the text before the first stop string, and whether there was one.
-
-    Unless the text is `done`, an ending that may be the beginning of a stop string is cut off as well.
-    """
-    found = [at for at in (text.find(stop) for stop in stops if stop) if at >= 0]
-    if found:
-        return text[: min(found)], True
-    overlap = 0 if done else max((_overlap(text, stop) for stop in stops), default=0)
-    return text[: len(text) - overlap], False
 
 
 def plain_text(suggestion: Suggestion, suffix: str) -> str:
@@ -152,18 +141,18 @@ def plain_text(suggestion: Suggestion, suffix: str) -> str:
 
 
 def _answer(
-    event: CompletionEvent, sent: str, request: CompletionRequest, stops: Sequence[str], is_over: IsOver
+    event: CompletionEvent, sent: str, request: CompletionRequest, stops: StopStrings, is_over: IsOver
 ) -> Answer:
     complete = [plain_text(suggestion, request.suffix) for suggestion in event.suggestions[: event.whole]]
     growing = [_certain(suggestion.text, request.suffix) for suggestion in event.suggestions[:1]]
     texts = complete or ([] if event.done else growing) or [""]
     is_complete = event.done or bool(complete)
-    text, stopped = cut_at_stops(texts[0], stops, done=is_complete)
+    text, stopped = stops.text_before(texts[0], done=is_complete)
     if event.done:
         finish = "length" if event.stop_reason in _LENGTH_REASONS and not stopped else "stop"
     else:
         finish = "stop" if (stopped and not complete) or is_over(text, is_complete) else ""
-    others = tuple(cut_at_stops(other, stops, done=True)[0] for other in texts[1:])
+    others = tuple(stops.text_before(other, done=True)[0] for other in texts[1:])
     statistics = event.statistics or Statistics()
     generated = min(statistics.generated_tokens, request.max_tokens * request.suggestions)
     return Answer(text, text[len(sent) :], finish, others, replace(statistics, generated_tokens=generated))
@@ -173,12 +162,6 @@ def _certain(text: str, suffix: str) -> str:
     """Return the part of an unfinished text that stays, whatever closers after the cursor the finished one replaces."""
     closer = suffix.lstrip(" \t")[:1]
     return text.partition(closer)[0].rstrip() if closer in _MAY_BE_REPLACED else text
-
-
-def _overlap(text: str, stop: str) -> int:
-    """Return the length of the longest end of `text` that is a proper beginning of `stop`."""
-    longest = min(len(text), len(stop) - 1)
-    return next((length for length in range(longest, 0, -1) if stop.startswith(text[-length:])), 0)
 
 
 async def _messages(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError, with_config
+from pydantic_core import CoreSchema, SchemaValidator
+from starlette.requests import Request
 
 from completion.edits import MAX_DIAGNOSTICS, MAX_EDITS, MAX_MESSAGE_CHARACTERS, Diagnostic, LineEdit, NextEditRequest
 from completion.host.errors import BodyInvalidError
@@ -38,10 +40,56 @@ for _type in (
 ):
     with_config(ConfigDict(extra="forbid", strict=True))(_type)
 
-REQUEST: TypeAdapter[CompletionRequest] = TypeAdapter(CompletionRequest)
-WORKSPACE: TypeAdapter[WorkspaceUpdate] = TypeAdapter(WorkspaceUpdate)
-CLOSING: TypeAdapter[Closing] = TypeAdapter(Closing)
-NEXT_EDIT: TypeAdapter[NextEditRequest] = TypeAdapter(NextEditRequest)
+
+def _ending_at_faults(schema: Any) -> Any:  # noqa: ANN401 - a part of a core schema, which is nested like JSON
+    """Return a schema whose lists end at their first item with a fault: a message for each costs more than the list."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_ending_at_faults, schema))
+    if not isinstance(schema, dict):
+        return schema
+    parts = {name: _ending_at_faults(part) for name, part in schema.items()}
+    return parts | ({"fail_fast": True} if schema.get("type") in ("list", "tuple") else {})
+
+
+class ClientModel(BaseModel):
+    """A type of another interface's bodies."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema, which pydantic compiles once for each model."""
+        schema: CoreSchema = _ending_at_faults(handler(source))
+        return schema
+
+
+class Body(Generic[T]):
+    """The form of a request's body: a type of ours."""
+
+    def __init__(self, kind: type[T]) -> None:
+        self._validator = SchemaValidator(_ending_at_faults(TypeAdapter(kind).core_schema))
+
+    async def read(self, request: Request) -> T:
+        """Read and parse a JSON body, whose size and contents `Guard` bounds.
+
+        Raises:
+            BodyInvalidError: The body is not valid. The message names up to five fields, without their values, which
+                may be source text.
+        """
+        text = b"".join([part async for part in request.stream()])  # `Request.body` would keep it as long as the reply
+        try:
+            parsed: T = self._validator.validate_json(text)
+        except ValidationError as error:
+            faults = [
+                f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}"
+                for fault in error.errors(include_input=False, include_url=False, include_context=False)
+            ]
+            raise BodyInvalidError(f"The request's body is invalid. {'; '.join(faults[:5])}.") from None
+        return parsed
+
+
+REQUEST = Body(CompletionRequest)
+WORKSPACE = Body(WorkspaceUpdate)
+CLOSING = Body(Closing)
+NEXT_EDIT = Body(NextEditRequest)
 
 MAX_STOPS = 64
 """Maximum number of stop strings in a request; the event loop searches the text for each of them."""
@@ -50,24 +98,24 @@ SMALLEST_TOP_P = 1e-6
 _MAX_SUGGESTIONS = 16
 
 
-def parse_request(body: bytes) -> CompletionRequest:
-    """Parse and validate the body of a completion request.
+async def read_request(body: Request) -> CompletionRequest:
+    """Read and validate the body of a completion request.
 
     Raises:
         BodyInvalidError: A field is unknown, has the wrong type or is out of range.
     """
-    request = parse_body(REQUEST, body)
+    request = await REQUEST.read(body)
     check_request(request)
     return request
 
 
-def parse_next_edit(body: bytes) -> NextEditRequest:
-    """Parse and validate the body of a request for next edits.
+async def read_next_edit(body: Request) -> NextEditRequest:
+    """Read and validate the body of a request for next edits.
 
     Raises:
         BodyInvalidError: A field is unknown or has the wrong type, or an edit is not part of the document.
     """
-    request = parse_body(NEXT_EDIT, body)
+    request = await NEXT_EDIT.read(body)
     if len(request.edits) > MAX_EDITS:
         raise BodyInvalidError(f"The request has {len(request.edits)} edits; it may have {MAX_EDITS}.")
     for edit in request.edits:
@@ -79,23 +127,6 @@ def parse_next_edit(body: bytes) -> NextEditRequest:
             f"A request may have {MAX_DIAGNOSTICS} diagnostics of {MAX_MESSAGE_CHARACTERS} characters each."
         )
     return request
-
-
-def parse_body(adapter: TypeAdapter[T], body: bytes) -> T:
-    """Parse a JSON body as one type.
-
-    Raises:
-        BodyInvalidError: The body is not valid. The message names up to five fields, without their values, which may
-            be source text.
-    """
-    try:
-        return adapter.validate_json(body)
-    except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}"
-            for fault in error.errors(include_input=False, include_url=False, include_context=False)
-        ]
-        raise BodyInvalidError(f"The request's body is invalid. {'; '.join(faults[:5])}.") from None
 
 
 def check_request(request: CompletionRequest, names: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -127,3 +158,19 @@ def check_request(request: CompletionRequest, names: Mapping[str, str] = Mapping
         if not low <= value <= high:
             shown = "beyond 1e300" if abs(value) > 1e300 else f"{value:g}"  # a larger int has no float
             raise BodyInvalidError(f"{names.get(name, name)} is {shown}; it must be between {low:g} and {high:g}.")
+
+
+def sampling_of(
+    temperature: float | None, top_p: float | None = None, min_p: float | None = None, seed: int | None = None
+) -> Sampling:
+    """Return the parameters of drawing a token for those of a client, of which it may leave out each.
+
+    Args:
+        temperature: 0 by default: greedy decoding is best for code.
+        top_p: 0 stands for the smallest nucleus, the likeliest token.
+        min_p: 0 by default.
+        seed: A negative one stands for any seed, which is 0 here.
+    """
+    if top_p is not None and top_p >= 0:
+        top_p = max(SMALLEST_TOP_P, top_p)
+    return Sampling(temperature or 0.0, 1.0 if top_p is None else top_p, min_p or 0.0, max(0, seed or 0))

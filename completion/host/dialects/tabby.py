@@ -11,13 +11,11 @@ import uuid
 from pathlib import PurePosixPath
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import parse_body
+from completion.host.dialects.schema import Body, ClientModel, sampling_of
 from completion.host.services import Host
 from completion.request import CompletionRequest, ContextFile
 from completion.version import version
@@ -25,14 +23,14 @@ from completion.version import version
 _EVENT_TYPES = frozenset({"view", "select", "dismiss"})
 
 
-class Snippet(BaseModel):
+class Snippet(ClientModel):
     """A piece of another file."""
 
     filepath: str
     body: str
 
 
-class Segments(BaseModel):
+class Segments(ClientModel):
     """The text around the cursor, and snippets from other files with the best first."""
 
     prefix: str
@@ -44,7 +42,7 @@ class Segments(BaseModel):
     relevant_snippets_from_recently_opened_files: list[Snippet] | None = None
 
 
-class TabbyBody(BaseModel):
+class TabbyBody(ClientModel):
     """The body of Tabby's `/v1/completions`: the fields that have an effect. Others are accepted and ignored."""
 
     segments: Segments
@@ -53,26 +51,26 @@ class TabbyBody(BaseModel):
     seed: int | None = None
 
 
-class TabbyEvent(BaseModel):
+class TabbyEvent(ClientModel):
     """What the user did with a completion."""
 
     type: str
 
 
-_BODY: TypeAdapter[TabbyBody] = TypeAdapter(TabbyBody)
-_EVENT: TypeAdapter[TabbyEvent] = TypeAdapter(TabbyEvent)
+_BODY = Body(TabbyBody)
+_EVENT = Body(TabbyEvent)
 
 
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/completions` with `segments`."""
-    completion_request = _request_of(parse_body(_BODY, await request.body()))
+    completion_request = _request_of(await _BODY.read(request))
     return await reply_with(request, completion_request, _whole)
 
 
 async def events(request: Request) -> Response:
     """Serve `POST /v1/events`: count the event by its type and discard the rest."""
     host: Host = request.app.state.host
-    event = parse_body(_EVENT, await request.body())
+    event = await _EVENT.read(request)
     host.metrics.client_events.labels(event.type if event.type in _EVENT_TYPES else "other").inc()
     return Response(status_code=200)
 

@@ -1,4 +1,4 @@
-"""Checks before every request: the token on TCP, that no web page sends it, and the size of the body."""
+"""Checks before every request: the token on TCP, that no web page sends it, and what the body costs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from completion.errors import DraftlineError
+from completion.host.dialects.body_budget import ArrivingBody, JsonCount, UnfinishedBodies, budget_of
 from completion.host.dialects.error_shapes import error_response
-from completion.host.errors import BodyTooLargeError, UnauthorizedError, WebPageError
+from completion.host.errors import UnauthorizedError, WebPageError
 from completion.remote.address import is_loopback
 
 _TOKEN_PREFIX = b"/t/"
 
 
 class Guard:
-    """ASGI middleware that checks the token and the body's size. The Unix socket needs no token: its mode is 0600.
+    """ASGI middleware that checks the token and the body's budget. The Unix socket needs no token: its mode is 0600.
 
     The scope's `user` is the name that belongs to the token, "" for the host's own user.
     """
@@ -39,6 +40,7 @@ class Guard:
         self._users = {token.encode(): user for token, user in tokens.items()}
         self._open_paths = open_paths
         self._body_limit_bytes = body_limit_bytes
+        self._unfinished = UnfinishedBodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request or pass it on."""
@@ -48,14 +50,18 @@ class Guard:
         headers, scope = Headers(scope=scope), {**scope, "user": ""}
         is_tcp = not _came_over_unix_socket(scope)
         token, scope = _without_token(scope) if is_tcp else (None, scope)
+        body = ArrivingBody(self._body_limit_bytes, JsonCount(budget_of(scope["path"])), self._unfinished)
         try:
             if is_tcp:
                 scope["user"] = self._sender(scope, token, headers)
-            self._check_length(int(headers.get("content-length", "0")))
+            body.announce(int(headers.get("content-length", "0")))
         except DraftlineError as error:
             await error_response(error, scope["path"])(scope, receive, send)
             return
-        await self._app(scope, self._limited(receive), send)
+        try:
+            await self._app(scope, _limited(receive, body), send)
+        finally:
+            body.close()
 
     def _sender(self, scope: Scope, token: bytes | None, headers: Headers) -> str:
         """Return the name of a request's user.
@@ -84,21 +90,15 @@ class Guard:
     def _user(self, token: bytes) -> str | None:
         return next((user for known, user in self._users.items() if hmac.compare_digest(token, known)), None)
 
-    def _check_length(self, length_bytes: int) -> None:
-        if length_bytes > self._body_limit_bytes:
-            raise BodyTooLargeError(f"The body exceeds the limit of {self._body_limit_bytes:,} bytes. Send less text.")
 
-    def _limited(self, receive: Receive) -> Receive:
-        received_bytes = 0
+def _limited(receive: Receive, body: ArrivingBody) -> Receive:
+    async def limited() -> Message:
+        message = await receive()
+        if message["type"] == "http.request":
+            body.add(message.get("body", b""), more=message.get("more_body", False))
+        return message
 
-        async def limited() -> Message:
-            nonlocal received_bytes
-            message = await receive()
-            received_bytes += len(message.get("body", b""))
-            self._check_length(received_bytes)
-            return message
-
-        return limited
+    return limited
 
 
 def _without_token(scope: Scope) -> tuple[bytes | None, Scope]:

@@ -110,6 +110,11 @@ def sizes_of(architecture: Architecture, *, in_lines: bool) -> Sizes:
     )
 
 
+def widest_output(sizes: Sizes) -> int:
+    """Return the number of channels of the matrix that has the most, in whole panels."""
+    return -(-max(sizes.qkv, sizes.hidden, sizes.up, sizes.vocabulary) // CHANNELS) * CHANNELS
+
+
 def new_buffers(sizes: Sizes, architecture: Architecture, threads: int) -> Buffers:
     """Return the buffers that all threads of a pass share; untouched ones take no memory.
 

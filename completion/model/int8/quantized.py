@@ -19,6 +19,7 @@ from completion.model.int8.kernel_arguments import (
     new_buffers,
     sizes_of,
     strip_tables,
+    widest_output,
 )
 from completion.model.int8.kernels.sizes import CHANNELS, MAX_TILE_QUERIES, SCRATCH_FLOATS
 from completion.model.int8.kernels.views import Buffers, Outputs, RowsView
@@ -52,7 +53,7 @@ class QuantizedTransformer:
         self._embeddings = weights.embeddings
         self._strips = strip_tables(weights)
         self._sizes = sizes_of(architecture, in_lines=weights.form == "q4")
-        self._ones = np.ones(max(self._sizes.up, self._sizes.vocabulary), np.float32)
+        self._ones = np.ones(widest_output(self._sizes), np.float32)
         self._table = address_table(weights, self._strips, self._ones)
         self._angles = RotaryTables(architecture)
         self._buffers = new_buffers(self._sizes, architecture, threads)

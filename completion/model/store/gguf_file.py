@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ class GgufFile:
             self._reader = gguf.GGUFReader(path)
         except OSError as error:
             raise ModelError(f"{path} cannot be read ({error.strerror}). Make it readable.") from error
-        except (ValueError, IndexError, KeyError) as error:
+        except (ValueError, IndexError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise ModelDamagedError(
                 f"{path} is truncated, no GGUF file, or of a format that is not read ({error}). Download it again, or "
                 "give a folder of safetensors instead."
@@ -114,7 +115,7 @@ class GgufFile:
     def _contents(self, name: str, field: gguf.ReaderField) -> Any:  # noqa: ANN401
         try:
             return field.contents()
-        except ValueError as error:  # no UTF-8
+        except (ValueError, IndexError, TypeError, RecursionError) as error:  # no UTF-8; arrays within arrays
             raise ModelDamagedError(f"The field {name} of {self.path} is damaged. Download the file again.") from error
 
     def _refuse_other_files(self) -> None:
@@ -131,8 +132,20 @@ class GgufFile:
             )
 
     def parameter(self, name: str, default: object = _REQUIRED) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
-        """Return a field of the architecture: `parameter("block_count")` is `qwen2.block_count`."""
-        return self.field(f"{self.architecture}.{name}", default)
+        """Return a field of the architecture: `parameter("block_count")` is `qwen2.block_count`.
+
+        Raises:
+            ModelDamagedError: It is missing, neither text nor a finite number, or a size or count below 1.
+        """
+        found = self.field(f"{self.architecture}.{name}", default)
+        is_number = isinstance(found, int | float) and math.isfinite(found)
+        is_size = name.endswith(("count", "count_kv", "length"))
+        fits = is_number and found >= 1 if is_size else is_number or isinstance(found, str)
+        if found is not default and not fits:
+            raise ModelDamagedError(
+                f"The field {name} of {self.path} is {str(found)[:40]!r}, which no model has. Download the file again."
+            )
+        return found
 
     def tensors(self) -> list[Tensor]:
         """Return every weight, in the file's order.
@@ -146,6 +159,11 @@ class GgufFile:
         name = self._transformers_name(tensor.name)
         shape = tuple(int(size) for size in reversed(tensor.shape))
         heads = self._permuted_heads(tensor.name)
+        if heads and shape[0] % (2 * heads):
+            raise ModelDamagedError(
+                f"The tensor {tensor.name} of {self.path} has {shape[0]} rows, which are no pairs of rows for each of "
+                f"{heads} heads. Download the file again."
+            )
         return Tensor(name, shape, tensor, _row_order(shape[0], heads) if heads else None)
 
     def _transformers_name(self, name: str) -> str:

@@ -68,7 +68,7 @@ async def test_huge_numbers_are_refused_and_no_500(start_host, address):
 @pytest.mark.parametrize("address", ADDRESSES)
 async def test_deeply_nested_json_gets_422_and_not_500(start_host, address):
     client = await start_host(PacedEngine())
-    for depth in (1_000, 100_000, 3_000_000):
+    for depth in (1_000, 100_000, 600_000):
         nested = "[" * depth + "]" * depth
         objects = '{"a":' * depth
         inside = json.dumps(ADDRESSES[address] | {"unknown": "@"}).replace('"@"', nested)

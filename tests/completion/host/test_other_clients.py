@@ -8,9 +8,10 @@ import numpy as np
 import openai
 import pytest
 
-from completion.host.dialects.client_sampling import sampling_of
 from completion.host.dialects.openai import CompletionBody, completion_request
-from completion.host.dialects.reply_text import cut_at_stops, plain_text
+from completion.host.dialects.reply_text import plain_text
+from completion.host.dialects.schema import sampling_of
+from completion.host.dialects.stop_strings import StopStrings
 from completion.host.process.sockets import TcpAddress, tcp_socket
 from completion.host.server import HostSettings
 from completion.model.sampling import draw
@@ -335,7 +336,7 @@ async def test_errors_have_the_status_and_the_form_of_their_interface(start_host
     ],
 )
 def test_an_end_that_may_become_a_stop_string_is_hidden(text, done, visible, stopped):
-    assert cut_at_stops(text, ["END", "zzz"], done=done) == (visible, stopped)
+    assert StopStrings(["END", "zzz"]).text_before(text, done=done) == (visible, stopped)
 
 
 def test_plain_text_does_not_repeat_the_closing_bracket_after_the_cursor():

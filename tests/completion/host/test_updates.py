@@ -9,7 +9,15 @@ import pytest
 from completion.host import job_queue
 from completion.host.errors import QueueFullError
 from completion.host.job import Job, Urgency
-from completion.host.job_queue import AT_ONCE_S, MAX_CHARACTERS, OVERDUE_S, OVERDUE_SHARE, JobQueue, replaced
+from completion.host.job_queue import (
+    AT_ONCE_S,
+    FILE_CHARACTERS,
+    MAX_CHARACTERS,
+    OVERDUE_S,
+    OVERDUE_SHARE,
+    JobQueue,
+    replaced,
+)
 from completion.host.server import HostSettings
 from completion.request import Closing, CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from tests.completion.host.paced_engine import PacedEngine
@@ -177,6 +185,14 @@ def test_a_user_whose_files_fill_the_memory_is_refused_until_they_are_indexed_an
     room.now_s = OVERDUE_S
     assert len(room.updates(1)) == 1
     room.queue.submit(update("w\0ada", file("c", large)))
+
+
+def test_files_without_text_count_as_well():
+    room, names = Room(), iter([str(number) for number in range(MAX_CHARACTERS // FILE_CHARACTERS + 1)])
+    while changed := [file(name) for name in itertools.islice(names, 500)]:
+        room.queue.submit(update("w\0ada", *changed, removed=tuple(itertools.islice(names, 500))))
+    with pytest.raises(QueueFullError, match="characters"):
+        room.queue.submit(update("w\0ada", file("one more")))
 
 
 def test_an_update_without_a_common_file_replaces_nothing():

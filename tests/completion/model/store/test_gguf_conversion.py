@@ -237,3 +237,27 @@ def test_a_file_that_cannot_be_read_is_an_error_with_its_path(tmp_path):
     path.mkdir()
     with pytest.raises(ModelError, match=r"folder\.gguf cannot be read"):
         convert(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["attention.head_count", "attention.head_count_kv", "block_count", "embedding_length", "feed_forward_length"],
+)
+@pytest.mark.parametrize("value", [0, 3, 60_000, "many", -1.5, float("nan")])
+def test_a_number_that_no_model_has_is_refused_before_weights_are_written(tmp_path, name, value):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", "llama")
+    field = f"llama.{name}"
+    with pytest.raises(ModelDamagedError):
+        convert(with_fields(path, {field: value}, without={field}), tmp_path / "out")
+    assert not (tmp_path / "out" / "model.safetensors").exists()
+
+
+def test_arrays_within_arrays_are_damaged(tmp_path):
+    path, depth = write_tiny_gguf(tmp_path / "tiny.gguf"), 50_000
+    name = b"tokenizer.ggml.tokens"
+    data = path.read_bytes()
+    at = data.index(name) + len(name)
+    array = (9).to_bytes(4, "little") + (1).to_bytes(8, "little")
+    path.write_bytes(data[:at] + (9).to_bytes(4, "little") + array * depth + data[at + 4 :])
+    with pytest.raises(ModelDamagedError):
+        convert(path, tmp_path / "out")
