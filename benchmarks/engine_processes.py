@@ -30,7 +30,7 @@ def private_folders() -> Iterator[dict[str, str]]:
     try:
         yield environment
     finally:
-        _end(engine_processes(environment))
+        end_engines(environment)
         shutil.rmtree(folder)
 
 
@@ -50,7 +50,13 @@ def used_cpu_s(processes: Sequence[psutil.Process]) -> float:
     return sum(sum(process.cpu_times()[:4]) for process in processes)
 
 
-def _end(processes: Sequence[psutil.Process]) -> None:
+def end_engines(environment: Mapping[str, str]) -> None:
+    """End the engines that run in the folders of this environment, and wait for that.
+
+    Raises:
+        TimeoutError: A process did not end.
+    """
+    processes = engine_processes(environment)
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.terminate()

@@ -1,8 +1,9 @@
 """`python -m benchmarks.startup`: how fast draftline starts, and what a second editor window costs.
 
-All processes run in private folders, so that the engine of the user is neither used nor disturbed. The model comes from
-the user's cache, so the start is warm if the model was converted before. The modules' bytecode is kept, as an
-installation has it.
+All processes run in private folders, so that the engine of the user is neither used nor disturbed. The first start is
+that of an installed package in an empty home: no converted or packed model, no tokenizer's tables, no machine code. The
+other starts take the model from the user's cache, so they are warm if it was converted before. The modules' bytecode is
+kept, as an installation has it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,19 @@ import json
 import os
 import signal
 import statistics
+import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
-from benchmarks.engine_processes import engine_processes, private_folders, used_cpu_s
+from benchmarks.engine_processes import end_engines, engine_processes, private_folders, used_cpu_s
 from benchmarks.language_client import READY_S, ServerProcess
+from completion.model.store.converted_models import tree_bytes
+from completion.request import CompletionRequest
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 
@@ -66,6 +71,43 @@ async def measure_ready_s(runs: int) -> list[float]:
         os.kill(pid, signal.SIGTERM)
         await asyncio.to_thread(psutil.Process(pid).wait, 30)
     return times
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStart:
+    """Costs of a start from nothing but the installed packages.
+
+    Attributes:
+        wall_s: Time until the first completion is complete.
+        cpu_s: Processor time of the engine and its children until then.
+        cache_bytes: Size of the cache folder's files once the engine has ended.
+    """
+
+    wall_s: float
+    cpu_s: float
+    cache_bytes: int
+
+
+async def measure_first_start(model: str) -> FirstStart:
+    """Complete a line with an engine that finds an empty home.
+
+    numba's own cache, which it keeps beside the code of this checkout, is elsewhere and empty, too.
+    """
+    with private_folders() as environment, tempfile.TemporaryDirectory(prefix="dl-first-") as home:
+        cache = Path(home, "cache")
+        os.environ.update(environment, DRAFTLINE_CACHE_DIR=str(cache), NUMBA_CACHE_DIR=str(Path(home, "numba")))
+        try:
+            client = EngineClient(EngineOptions(model=model))
+            started = time.perf_counter()
+            request = CompletionRequest("def add(a, b):\n    return ", language="python")
+            texts = [event.suggestions[0].text async for event in client.complete(request) if event.suggestions]
+            wall_s, cpu_s = time.perf_counter() - started, used_cpu_s(engine_processes(environment))
+            await client.close()
+        finally:
+            del os.environ["DRAFTLINE_CACHE_DIR"], os.environ["NUMBA_CACHE_DIR"]
+        assert texts, "The first completion is empty."
+        await asyncio.to_thread(end_engines, environment)
+        return FirstStart(wall_s, cpu_s, tree_bytes(cache))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +161,15 @@ async def _idle_cpu_percent(processes: list[psutil.Process], seconds: float) -> 
 
 async def measure(options: argparse.Namespace) -> dict[str, float | bool]:
     """Take every measurement in private folders and return the figures by name."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    first = [await measure_first_start(options.model) for _ in range(options.first_starts)]
     with private_folders() as environment:
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ.update(environment)  # `EngineClient` of this process finds its engine by these variables
         initialize_ms = await measure_initialize_ms(environment, options.runs)
         ready_s = await measure_ready_s(options.engine_runs)
         window = await measure_second_window(environment, options.idle_seconds)
     return {
+        **_figures(first),
         "initialize_ms": round(statistics.median(initialize_ms), 1),
         "initialize_worst_ms": round(max(initialize_ms), 1),
         "model_ready_s": round(statistics.median(ready_s), 2),
@@ -136,10 +180,24 @@ async def measure(options: argparse.Namespace) -> dict[str, float | bool]:
     }
 
 
+def _figures(starts: list[FirstStart]) -> dict[str, float]:
+    if not starts:
+        return {}
+    return {
+        "first_start_s": round(statistics.median(each.wall_s for each in starts), 1),
+        "first_start_cpu_s": round(statistics.median(each.cpu_s for each in starts), 1),
+        "cache_mb": round(starts[-1].cache_bytes / _MB),
+    }
+
+
 def main() -> None:
     """Print a table, then one line of JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=__doc__)
     parser.add_argument("--runs", type=int, default=10, help="number of server starts (default: %(default)s)")
+    parser.add_argument(
+        "--first-starts", type=int, default=1, help="number of starts from nothing (default: %(default)s)"
+    )
+    parser.add_argument("--model", default="default", help="model of the first start (default: %(default)s)")
     parser.add_argument("--engine-runs", type=int, default=3, help="number of engine starts (default: %(default)s)")
     parser.add_argument(
         "--idle-seconds", type=float, default=20, help="how long idle processes are watched (default: %(default)s)"

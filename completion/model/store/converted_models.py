@@ -238,7 +238,7 @@ def lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator
             lock.acquire(timeout=0.5)
             break
         except Timeout as error:
-            before, written = written, _tree_bytes(folder) + _tree_bytes(partial_folder(folder))
+            before, written = written, tree_bytes(folder) + tree_bytes(partial_folder(folder))
             if written != before:
                 deadline = time.monotonic() + WAIT_LIMIT_S
             elif time.monotonic() > deadline:
@@ -254,6 +254,6 @@ def lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator
         lock.release()
 
 
-def _tree_bytes(folder: Path) -> int:
+def tree_bytes(folder: Path) -> int:
     """Return the size of the files in a folder and below it, 0 if it does not exist."""
     return sum(max(0, size_of(Path(parent, name))) for parent, _, names in os.walk(folder) for name in names)
