@@ -9,13 +9,14 @@ from lsprotocol import types
 
 from lsp_server.client_settings import ClientSettings
 from lsp_server.documents.workspace_feed import WorkspaceFeed
-from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.engine.link import EngineLink
 from lsp_server.settings.config import PROJECT_FILE, user_file
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.store import usable_store_path
+from lsp_server.wire.document_uri import path_of
 from lsp_server.workspace_reader import real_path
 
 

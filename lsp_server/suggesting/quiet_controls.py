@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 from completion.errors import StorageError
 from lsp_server.documents.documents import Document
-from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.messages import OffScope, Switch
 from lsp_server.settings.switched_off import SwitchedOff
 from lsp_server.settings.table import Settings, Trigger
 from lsp_server.status import StatusReporter
+from lsp_server.wire.document_uri import path_of
 
 _OFF = {
     OffScope.FILE: EmptyReason.FILE_OFF,
@@ -96,7 +97,10 @@ class QuietControls:
             return "The file belongs to no folder that is open."
         is_off = not self._switched_off.includes(wanted.scope, name) if wanted.is_off is None else wanted.is_off
         try:
-            self._switched_off.switch(wanted.scope, name, is_off=is_off)
+            if wanted.scope is OffScope.FILE and path_of(name) is None:
+                self._switched_off.switch_until_closed(name, is_off=is_off)
+            else:
+                self._switched_off.switch(wanted.scope, name, is_off=is_off)
         except StorageError as error:
             return f"{self.update(document)} This lasts until the server ends. {error}"
         return self.update(document) or f"Completion is switched on for this {wanted.scope}."
@@ -110,6 +114,10 @@ class QuietControls:
             sentence = f"{sentence.removesuffix('.')} until {self._snooze_end}."
         self._status.update(quiet=sentence)
         return sentence
+
+    def document_closed(self, uri: str) -> None:
+        """Forget a closed document."""
+        self._switched_off.switch_until_closed(uri, is_off=False)
 
     def close(self) -> None:
         """Stop the timer, and forget the document."""

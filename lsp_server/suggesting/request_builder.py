@@ -11,8 +11,9 @@ from completion.language_ids import ending_of
 from completion.request import CompletionRequest, Layout
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.text_lines import Place
-from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.settings.table import Settings
+from lsp_server.wire.document_uri import path_of
 
 MAX_PREFIX_CHARACTERS = 200_000
 """Maximum length of the prefix in code points: longer than a local model's prompt. The engine cuts it to its budget."""

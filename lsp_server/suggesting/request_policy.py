@@ -88,6 +88,7 @@ class RequestPolicy:
     def forget(self, uri: str) -> None:
         """Forget a closed document."""
         self._periods.pop(uri, None)
+        self.quiet.document_closed(uri)
         self.acceptance.forget(uri)
 
     def _keep_quiet(self, uri: str, reason: EmptyReason) -> None:
