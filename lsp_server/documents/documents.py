@@ -43,6 +43,11 @@ class Document:
     diagnostics: tuple[Diagnostic, ...] = ()
 
     @property
+    def home(self) -> str:
+        """The URI of the file that it belongs to: of a notebook's cell, the notebook."""
+        return self.notebook or self.uri
+
+    @property
     def line_end(self) -> str:
         r"""The line end of the first line, which new lines get: \r\n or \n."""
         return "\r\n" if self.lines.first_after(Place(0, len(self.lines.line(0))), 2) == "\r\n" else "\n"

@@ -95,15 +95,15 @@ def user_file() -> Path:
     return PlatformDirs("draftline", appauthor=False).user_config_path / "config.toml"
 
 
-def load(user: Path, folders: Sequence[Path], editor: Sequence[Source]) -> tuple[Settings, list[str]]:
-    """Merge the user's file, the folders' project files and the editor's settings, in this order.
+def load(user: Path, folder: Path | None, editor: Sequence[Source]) -> tuple[Settings, list[str]]:
+    """Merge the user's file, a folder's project file and the editor's settings, in this order.
 
     Returns:
         The settings, and an error message for each ignored file or value.
     """
     sources: list[Source] = []
     problems: list[str] = []
-    for path, project in [(user, None), *((folder / PROJECT_FILE, folder) for folder in folders)]:
+    for path, project in [(user, None), *([(folder / PROJECT_FILE, folder)] if folder else ())]:
         source, found = read_file(path, project)
         problems += found
         if source:
@@ -120,12 +120,12 @@ def remote_address(settings: Settings) -> RemoteAddress:
 
 def users_settings() -> Settings:
     """Return the settings of the user's own file, for commands in a terminal."""
-    return load(user_file(), [], [])[0]
+    return load(user_file(), None, [])[0]
 
 
 def users_problems() -> list[str]:
     """Return an error message for each ignored value of the user's own file, for commands in a terminal."""
-    return load(user_file(), [], [])[1]
+    return load(user_file(), None, [])[1]
 
 
 def with_option(settings: Settings, name: str, value: object) -> Settings:

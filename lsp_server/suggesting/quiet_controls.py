@@ -31,7 +31,7 @@ class QuietControls:
 
     Args:
         status: Shows what a document's automatic suggestions are kept away by.
-        settings: Returns the current settings.
+        settings: Returns the settings for a document, by the URI of its file.
         folders: The folders of the workspace.
         switched_off: What is switched off by command.
         clock: Returns the time in seconds, monotonic.
@@ -40,7 +40,7 @@ class QuietControls:
     def __init__(
         self,
         status: StatusReporter,
-        settings: Callable[[], Settings],
+        settings: Callable[[str], Settings],
         folders: WorkspaceFolders,
         switched_off: SwitchedOff,
         clock: Callable[[], float],
@@ -57,7 +57,7 @@ class QuietControls:
 
     def off(self, document: Document) -> EmptyReason | None:
         """Return why a document gets no suggestions at all; None if nothing that holds for it is switched off."""
-        settings = self._settings()
+        settings = self._settings(document.home)
         if not settings.enabled:
             return EmptyReason.DISABLED
         if document.language in settings.languages_off:
@@ -65,11 +65,12 @@ class QuietControls:
         off = (scope for scope in OffScope if self._switched_off.includes(scope, self._name(scope, document)))
         return next((_OFF[scope] for scope in off), None)
 
-    def silence(self) -> EmptyReason | None:
-        """Return why there are no automatic suggestions now; None if there are."""
+    def silence(self, document: Document | None) -> EmptyReason | None:
+        """Return why there are no automatic suggestions in a document now; None if there are."""
         if self._clock() < self._snoozed_until:
             return EmptyReason.SNOOZED
-        return EmptyReason.MANUAL if self._settings().trigger is Trigger.MANUAL else None
+        is_manual = self._settings(document.home if document else "").trigger is Trigger.MANUAL
+        return EmptyReason.MANUAL if is_manual else None
 
     def snooze(self, minutes: float) -> str:
         """Make no automatic suggestions for some minutes, or with an infinity until the server ends."""
@@ -108,7 +109,7 @@ class QuietControls:
     def update(self, document: Document | None = None) -> str:
         """Update the status for the document where the user is; None for the last one. Return its sentence."""
         self._document = document or self._document
-        reason = (self.off(self._document) if self._document else None) or self.silence()
+        reason = (self.off(self._document) if self._document else None) or self.silence(self._document)
         sentence = reason.sentence if reason else ""
         if reason is EmptyReason.SNOOZED:
             sentence = f"{sentence.removesuffix('.')} until {self._snooze_end}."
@@ -130,11 +131,10 @@ class QuietControls:
 
     def _name(self, scope: OffScope, document: Document) -> str:
         """Return what a scope means for a document: a URI or a language identifier; "" without a workspace folder."""
-        uri = document.notebook or document.uri
         if scope is OffScope.LANGUAGE:
             return document.language
         if scope is OffScope.FILE:
-            return uri
-        path = path_of(uri)
+            return document.home
+        path = path_of(document.home)
         folder = self._folders.folder_of(path) if path else None
         return folder.uri if folder else ""
