@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_origin
 
-from platformdirs import PlatformDirs
-
 from completion.errors import ConfigurationError
+from completion.paths import config_dir
 from completion.remote.address import RemoteAddress
 from lsp_server.settings.rows import Scope, choices
 from lsp_server.settings.table import DEFAULTS, SETTINGS, Settings
@@ -92,7 +91,7 @@ def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str
 
 def user_file() -> Path:
     """Return the path of the user's own settings file."""
-    return PlatformDirs("draftline", appauthor=False).user_config_path / "config.toml"
+    return config_dir() / "config.toml"
 
 
 def load(user: Path, folder: Path | None, editor: Sequence[Source]) -> tuple[Settings, list[str]]:
