@@ -1,32 +1,57 @@
 """Folders of draftline's files: caches, the engine's socket, learned state. An environment variable moves each.
 
+A user's home may be shared by machines, so what belongs to one of them is in a folder of its own there. A user without
+a home, as in many containers, has a private folder among the temporary files.
+
 No file holds source text, and a crash leaves none that does.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import platform
+import stat
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from platformdirs import PlatformDirs
 
-from completion.errors import StorageError
+from completion.errors import PermissionsError, StorageError
 
 _DIRS = PlatformDirs("draftline", appauthor=False)
 
 
 def cache_dir() -> Path:
     """Return the folder of converted models and packed weights, which can be deleted. DRAFTLINE_CACHE_DIR moves it."""
-    return _folder("DRAFTLINE_CACHE_DIR", lambda: _DIRS.user_cache_path)
+    return _folder("DRAFTLINE_CACHE_DIR", lambda: _of_user("cache"))
 
 
 def state_dir() -> Path:
     """Return the folder of telemetry and drafter statistics. DRAFTLINE_STATE_DIR moves it."""
-    return _folder("DRAFTLINE_STATE_DIR", lambda: _DIRS.user_state_path)
+    return _folder("DRAFTLINE_STATE_DIR", lambda: _of_user("state"))
+
+
+def machine_state_dir() -> Path:
+    """Return the folder of state that one machine writes: its own below the state folder if that is on a network disk.
+
+    SQLite's write-ahead log and a rotated log file are wrong where two machines write them.
+    """
+    folder = state_dir()
+    if is_on_network_disk(folder):
+        folder /= _machine()
+        with writing_to(folder, "DRAFTLINE_STATE_DIR"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def config_dir() -> Path:
+    """Return the folder of the user's own settings, which need not exist."""
+    return _of_user("config")
 
 
 def runtime_dir() -> Path:
@@ -90,7 +115,59 @@ def _own_runtime_dir() -> Path:
         warnings.simplefilter("ignore")  # platformdirs warns once in a process when it falls back to /tmp
         path = _DIRS.user_runtime_path
     shared = {"/tmp", os.environ.get("TMPDIR", "/tmp")}  # noqa: S108 - the folders to avoid
-    return state_dir() / "run" if any(path.is_relative_to(folder) for folder in shared) else path
+    return state_dir() / "run" / _machine() if any(path.is_relative_to(folder) for folder in shared) else path
+
+
+def _machine() -> str:
+    """Return a short name for this machine, or container."""
+    return hashlib.sha256(platform.node().encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def is_on_network_disk(path: Path) -> bool:
+    """Return whether a folder is mounted from another machine: what is mounted there names it, or a share."""
+    import psutil  # noqa: PLC0415 - importing it takes 20 ms
+
+    real = Path(os.path.realpath(path))
+    mounts = [one for one in psutil.disk_partitions(all=True) if real.is_relative_to(one.mountpoint)]
+    nearest = max(mounts, key=lambda one: len(one.mountpoint), default=None)
+    if sys.platform == "win32":
+        return str(real).startswith("\\\\") or (nearest is not None and "remote" in nearest.opts)
+    return nearest is not None and (":" in nearest.device or nearest.device.startswith("//"))
+
+
+def check_private(path: Path) -> None:
+    """Check that no other user owns or can access a folder, socket or token file.
+
+    Raises:
+        PermissionsError: The owner is another user, group or others have a permission, or the path is a symbolic link.
+    """
+    facts = path.lstat()
+    if stat.S_ISLNK(facts.st_mode):
+        raise PermissionsError(f"{path} is a symbolic link. Give the path of its target instead: {path.resolve()}")
+    if sys.platform != "win32":  # there the folder's access list protects it; owner and mode bits have no meaning
+        if facts.st_uid != os.getuid():
+            raise PermissionsError(
+                f"{path} belongs to user {facts.st_uid}, not to you. Remove it or choose another path."
+            )
+        mode = stat.S_IMODE(facts.st_mode)
+        if mode & 0o077:
+            wanted = "700" if stat.S_ISDIR(facts.st_mode) else "600"
+            raise PermissionsError(f"Other users can access {path} (mode {mode:o}). Run: chmod {wanted} '{path}'")
+
+
+def _of_user(kind: str) -> Path:
+    """Return a folder in the user's home, or for a user without one, in a private folder of the temporary files."""
+    with suppress(RuntimeError):  # versions of platformdirs differ: some return a path that begins with "~"
+        path: Path = getattr(_DIRS, f"user_{kind}_path")
+        if path.is_absolute():
+            return path
+    if sys.platform == "win32":
+        raise StorageError("This user has no home folder. Set USERPROFILE to a folder.")
+    own = Path(tempfile.gettempdir()) / f"draftline-{os.getuid()}"
+    with writing_to(own, "HOME"):
+        own.mkdir(mode=0o700, exist_ok=True)
+    check_private(own)
+    return own / kind
 
 
 def _folder(variable: str, default: Callable[[], Path]) -> Path:

@@ -29,17 +29,24 @@ def register(server: LanguageServer) -> None:
         server.client_register_capability(types.RegistrationParams(wanted))
 
 
-async def ask_for_settings(server: LanguageServer) -> dict[str, Any] | None:
-    """Return the client's settings of the section "draftline"; None if it does not answer with any."""
+async def ask_for_settings(server: LanguageServer, folders: Sequence[str]) -> dict[str, dict[str, Any]] | None:
+    """Return the client's settings of the section "draftline" by folder, by "" those for all; None without an answer.
+
+    Args:
+        server: The server.
+        folders: URIs of the folders, each of which may have settings of its own.
+    """
     workspace = server.client_capabilities.workspace
     if not (workspace and workspace.configuration):
         return None
-    params = types.ConfigurationParams([types.ConfigurationItem(section=SECTION)])
+    scopes = ("", *folders)
+    params = types.ConfigurationParams([types.ConfigurationItem(scope or None, SECTION) for scope in scopes])
     try:
         answer = await asyncio.wait_for(server.workspace_configuration_async(params), _ANSWER_S)
     except (JsonRpcException, TimeoutError):
         return None
-    return answer[0] if answer and isinstance(answer[0], dict) else None
+    found = {scope: one for scope, one in zip(scopes, answer or (), strict=False) if isinstance(one, dict)}
+    return found or None
 
 
 async def ask_to_choose(server: LanguageServer, message: str, answers: Sequence[str]) -> str | None:

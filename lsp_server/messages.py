@@ -12,6 +12,7 @@ from lsprotocol import types
 
 from completion.edits import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARACTERS, Diagnostic
 from completion.errors import DraftlineError
+from lsp_server.wire.document_uri import identity_of_uri
 
 PARTIAL_COMPLETION = "draftline/partialCompletion"
 STATUS = "draftline/status"
@@ -265,7 +266,7 @@ def read_switch(arguments: Sequence[object]) -> Switch:
         raise InvalidMessageError(
             f'{SWITCH_COMMAND} takes one of {known}, a document\'s URI, and "on", "off" or nothing.'
         )
-    return Switch(OffScope(str(scope)), uri, None if state is None else state == "off")
+    return Switch(OffScope(str(scope)), identity_of_uri(uri), None if state is None else state == "off")
 
 
 def _position(value: object, method: str) -> types.Position:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.consent import Consent, allows_part, by_rules
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
+from lsp_server.wire.document_uri import path_of
 
 
 class Sending:

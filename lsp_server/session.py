@@ -60,12 +60,12 @@ class Session:
         self.consent = Consent(state_file(CONSENT_FILE), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
-            self.folders, self.documents, self.engine.send, lambda: self.settings, may_send=self.sending.may_feed
+            self.folders, self.documents, self.engine.send, self._settings.of, may_send=self.sending.may_feed
         )
         self._background: set[asyncio.Task[None]] = set()
         switched_off = SwitchedOff(state_file(OFF_FILE))
-        self.quiet = QuietControls(self.status, lambda: self.settings, self.folders, switched_off, clock)
-        self.policy = RequestPolicy(lambda: self.settings, self.quiet, self._refusal_of_file, clock)
+        self.quiet = QuietControls(self.status, self._settings.of, self.folders, switched_off, clock)
+        self.policy = RequestPolicy(self._settings.of, self.quiet, self._refusal_of_file, clock)
         self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_share)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,
@@ -82,12 +82,12 @@ class Session:
             self.policy,
             source=lambda: self.engine.source,
             build_request=lambda document, code, instruction: self._builder.build_edit(
-                document, code, instruction, self.settings
+                document, code, instruction, self._settings.of(document.home)
             ),
             on_text=lambda id_, text: server.protocol.notify(PARTIAL_EDIT, {"id": id_, "text": text}),
         )
         self.next_editor = NextEditor(self.engine.next_edits)
-        self.preparer = Preparer(lambda: self.settings, self._prepare)
+        self.preparer = Preparer(self._settings.of, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
         self.client_events = ClientEvents(self.policy, self.completer, self.recorder)
         self.document_changes = DocumentChanges(
@@ -171,8 +171,8 @@ class Session:
     async def next_edits(self, query: NextEditQuery) -> dict[str, list[dict[str, Any]]]:
         """Answer `draftline/nextEdit` and `textDocument/copilotInlineEdit`: the edits, the first one first."""
         document = self.documents.get(query.uri)
-        settings, _ = self._settings.of(query.uri)
-        if document is None or not is_wanted(query, document, settings.next_edit, self.policy):
+        mode = self._settings.of(document.home if document else query.uri).next_edit
+        if document is None or not is_wanted(query, document, mode, self.policy):
             return {"edits": []}
         edits = await self.next_editor.edits(document, self._builder.path_of(document), invoked=query.invoked)
         return {"edits": [edit.message() for edit in edits]}
@@ -183,8 +183,8 @@ class Session:
         return EmptyReason.NOT_OPEN.sentence if document is None else self.quiet.switch(wanted, document)
 
     async def _prepare(self, document: Document, place: Place) -> None:
-        if self.policy.refusal(document, place) is None and self.quiet.silence() is not EmptyReason.SNOOZED:
-            settings, _ = self._settings.of(document.uri)
+        if self.policy.refusal(document, place) is None and self.quiet.silence(document) is not EmptyReason.SNOOZED:
+            settings, _ = self._settings.for_request(document)
             await self.engine.prepare(self._builder.build(document, place, settings))
 
     def _query(self, uri: str, position: types.Position, *, invoked: bool) -> Query | None:
@@ -196,7 +196,7 @@ class Session:
         place = document.place(position)
         self.preparer.paused_at(document, place)
         asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._update_busy)
-        settings, arm = self._settings.of(uri)
+        settings, arm = self._settings.for_request(document)
         return Query(
             document=document,
             version=document.version,

@@ -17,7 +17,7 @@ from pygls.io_ import StdoutWriter
 from completion.errors import ConfigurationError
 from lsp_server.server import DraftlineServer, create_server
 from lsp_server.server_log import ignore_late_wakeups
-from lsp_server.wire.process_end import wait_for_end
+from lsp_server.wire.process_end import is_above, wait_for_end
 from lsp_server.wire.protocol import UnknownClientError
 
 _log = logging.getLogger(__name__)
@@ -164,7 +164,7 @@ def _read(descriptor: int) -> bytes:
 async def _watch_client(server: DraftlineServer, on_gone: Callable[[], None]) -> None:
     """Call `on_gone` when the process whose id the client gave in `initialize` has ended."""
     await server.introduced.wait()
-    if server.process_id is not None:
+    if server.process_id is not None and is_above(server.process_id):
         await wait_for_end(server.process_id)
         _log.info("The client's process has ended.")
         on_gone()

@@ -9,13 +9,13 @@ from lsprotocol import types
 
 from lsp_server.client_settings import ClientSettings
 from lsp_server.documents.workspace_feed import WorkspaceFeed
-from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.engine.link import EngineLink
 from lsp_server.settings.config import PROJECT_FILE, user_file
-from lsp_server.settings.table import Settings
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.store import usable_store_path
+from lsp_server.wire.document_uri import path_of
 from lsp_server.workspace_reader import real_path
 
 
@@ -63,7 +63,7 @@ class WorkspaceChanges:
 
     async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
         """Handle a change of the client's settings."""
-        before = self._settings.now
+        before = self._choice()
         await self._settings.changed(params.settings)
         await self._settings_changed(before)
 
@@ -72,14 +72,15 @@ class WorkspaceChanges:
         self._folders.remove(params.event.removed)
         self._folders.add(params.event.added)
         self._feed.folders_closed(folder.uri for folder in params.event.removed)
-        self._settings.load()
+        self._settings.load()  # before the client answers: a project's file counts at once
+        await self._settings.pull()
         await self._use_settings()
         await self._feed.scan()
 
     async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
         """Handle changes of files on disk."""
         if _any_has_settings(params.changes):
-            before = self._settings.now
+            before = self._choice()
             self._settings.load()
             await self._settings_changed(before)
         await self._feed.files_changed(params.changes)
@@ -89,12 +90,16 @@ class WorkspaceChanges:
         event = types.FileEvent(params.text_document.uri, types.FileChangeType.Changed)
         await self.change_files(types.DidChangeWatchedFilesParams([event]))
 
-    async def _settings_changed(self, before: Settings) -> None:
+    async def _settings_changed(self, before: tuple[object, ...]) -> None:
         """Apply the current settings. If they choose other files for the engine than those before, search for them."""
         await self._use_settings()
-        now = self._settings.now
-        if (now.engine_send, now.index_files) != (before.engine_send, before.index_files):
+        if self._choice() != before:
             await self._feed.scan()
+
+    def _choice(self) -> tuple[object, ...]:
+        """Return the settings that choose files for the engine."""
+        folders = [self._settings.of(folder.uri).index_files for folder in self._folders]
+        return self._settings.now.engine_send, self._settings.now.index_files, *folders
 
     async def _use_settings(self) -> None:
         """Apply the current settings to the recorder and the engine.

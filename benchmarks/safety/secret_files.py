@@ -42,7 +42,7 @@ async def _read(root: Path) -> list[str]:
     _write(root, files | {".gitignore": "ignored.py\n", "values.py": ordinary})
     folders, documents, engine = WorkspaceFolders(), DocumentStore(), _Engine()
     folders.add([types.WorkspaceFolder(root.as_uri(), "project")])
-    feed = WorkspaceFeed(folders, documents, engine, Settings, pause_s=0)
+    feed = WorkspaceFeed(folders, documents, engine, lambda _uri: Settings(), pause_s=0)
     await feed.scan()
     await feed.idle()
     for name, text in files.items():  # opened, edited and closed in the editor, and changed on disk

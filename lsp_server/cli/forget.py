@@ -1,44 +1,45 @@
-"""`draftline forget`: deletes everything that draftline has recorded and learned on this machine."""
+"""`draftline forget`: deletes everything that draftline has recorded, learned and made on this machine."""
 
 from __future__ import annotations
 
 import argparse
 import shutil
+from pathlib import Path
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `forget`."""
     parser = subparsers.add_parser(
-        "forget", help="end the engines and delete all learned and recorded data: calibration, telemetry, logs, answers"
+        "forget",
+        help="end the engines and delete all that was recorded, learned and made: telemetry, logs, answers, tokens",
     )
     parser.set_defaults(execute=execute)
 
 
 def execute(_options: argparse.Namespace) -> int:
     """Run the command."""
-    from completion.paths import state_dir, writing_to
+    from completion.paths import machine_state_dir, state_dir, writing_to
     from lsp_server.engine.consent import CONSENT_FILE
-    from lsp_server.telemetry.store import clear, store_path
+    from lsp_server.settings.experiment import experiment_path
+    from lsp_server.settings.switched_off import OFF_FILE
+    from lsp_server.telemetry.store import files_of, store_path
 
     _end_engines()
+    named = [state_dir() / name for name in ("drafting", CONSENT_FILE, OFF_FILE, "engine-token", "server-token")]
+    named += [machine_state_dir() / "logs", experiment_path(), *files_of(store_path())]
     with writing_to(state_dir(), "DRAFTLINE_STATE_DIR"):
-        for folder in (state_dir() / "drafting", state_dir() / "logs"):
-            if folder.exists():
-                shutil.rmtree(folder)
-                print(f"Deleted {folder}")
-        if (answers := state_dir() / CONSENT_FILE).exists():
-            answers.unlink()
-            print(f"Deleted {answers}")
-        if store_path().exists():
-            clear(store_path())
-            print(f"Deleted {store_path()}")
+        for path in filter(Path.exists, named):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+            print(f"Deleted {path}")
     return 0
 
 
 def _end_engines() -> None:
     """End every engine of this user. A running engine would write what it has learned when it exits."""
-    from completion.host.process.address import check_private
-    from completion.paths import runtime_dir
+    from completion.paths import check_private, runtime_dir
     from lsp_server.engine.host_processes import STOP_S, end, processes_with
     from lsp_server.engine.launcher import EngineOptions
 

@@ -13,7 +13,6 @@ from completion.edits import Diagnostic
 from lsp_server.documents.edit_log import EditLog
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Edit, Place, TextLines, join_surrogates
-from lsp_server.documents.workspace_folders import path_of
 from lsp_server.empty_reason import EmptyReason
 
 _BINARY_SHARE = 0.01  # of control characters
@@ -24,7 +23,7 @@ class Document:
     """One open document, or one cell of a notebook.
 
     Attributes:
-        uri: As the client wrote it.
+        uri: In the server's spelling (`lsp_server/wire/document_uri.py`).
         language: LSP language identifier.
         version: The client's number of the last change.
         lines: The text.
@@ -42,6 +41,11 @@ class Document:
     notebook: str = ""
     edits: EditLog = field(default_factory=EditLog)
     diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def home(self) -> str:
+        """The URI of the file that it belongs to: of a notebook's cell, the notebook."""
+        return self.notebook or self.uri
 
     @property
     def line_end(self) -> str:
@@ -112,7 +116,7 @@ class DocumentStore:
 
     def get_by_path(self, path: Path) -> Document | None:
         """Return the open document of a file, or None."""
-        return next((document for document in self if path_of(document.uri) == path), None)
+        return self._documents.get(path.as_uri())
 
     def open(self, item: types.TextDocumentItem, notebook: str = "") -> Document:
         """Add an opened document, and return it. It replaces an open document of the same URI."""

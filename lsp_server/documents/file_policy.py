@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from completion.workspace.secret_files import is_secret, is_secret_folder
+from lsp_server.documents.git import Git, listed
 from lsp_server.documents.ignore_rules import IgnoreRules, TooManyGlobsError
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.workspace_reader import Identity, identity_of, read_inside, real_path
@@ -76,23 +77,40 @@ class _Folder:
 
     Attributes:
         is_ignored: Whether the folder, or a folder above it, is ignored.
+        is_forced: What the ignore files of draftline say about the folder; None if they say nothing.
         rules: The ignore files in this folder and above, strongest first.
-        read: Identities of the folder's own ignore files before they were read; () if the folder is ignored.
+        read: Identities of the folder's own ignore files before they were read.
     """
 
     is_ignored: bool
     rules: tuple[_RuleFile, ...]
     read: tuple[Identity | None, ...] = ()
+    is_forced: bool | None = None
 
     def ignores(self, parts: tuple[str, ...], *, is_folder: bool) -> bool:
         """Return whether the folder is ignored, or the strongest rule that matches a path ignores it."""
         if self.is_ignored:
             return True
-        for file in self.rules:
+        return self._verdict(self.rules, parts, is_folder=is_folder) or False
+
+    def forces(self, parts: tuple[str, ...], *, is_folder: bool) -> bool | None:
+        """Return what the ignore files of draftline say about a path, whatever git says; None if they say nothing.
+
+        They decide alone about what is in a folder that they include again.
+        """
+        if self.is_forced:
+            return True
+        own = [file for file in self.rules if file.rank == 0]
+        verdict = self._verdict(own, parts, is_folder=is_folder)
+        return self.is_forced if verdict is None else verdict
+
+    @staticmethod
+    def _verdict(rules: Iterable[_RuleFile], parts: tuple[str, ...], *, is_folder: bool) -> bool | None:
+        for file in rules:
             verdict = file.rules.verdict(os.fsencode("/".join(parts[file.depth :])), is_folder=is_folder)
             if verdict is not None:
                 return verdict
-        return False
+        return None
 
 
 class FilePolicy:
@@ -123,6 +141,15 @@ class FilePolicy:
         changed = [repository.refresh(each) for repository in self._repositories for each in paths]
         return any(changed)
 
+    def ask(self, paths: Sequence[Path]) -> None:
+        """Ask git about several paths at once, so that `refusal` need not ask about each."""
+        for repository in self._repositories:
+            repository.ask(paths)
+
+    def listed(self) -> list[str] | None:
+        """Return the files below the folder that git does not ignore, relative to it; None where git cannot say."""
+        return self._repositories[-1].listed()
+
     def refusal(self, path: Path, *, is_folder: bool = False) -> EmptyReason | None:
         """Return why a file or folder may not be read; None if it may."""
         paths = {path, real_path(path)}
@@ -142,19 +169,36 @@ class _Repository:
     """The ignore rules of the repository that contains a folder; those of the folder alone if none does."""
 
     def __init__(self, root: Path) -> None:
+        self._root = root
         self._top = repository_top(root) or root
-        self._git = _common_git_folder(self._top)
+        own, self._git = _git_folders(self._top)
         self._exclude = self._git / "info" / "exclude"
+        self._says = Git(self._top, own / "index") if identity_of(self._top / ".git") else None
+        self._inner: dict[Path, _Repository] = {}
         self._folders: dict[tuple[str, ...], _Folder] = {}
 
     def forget_rules(self) -> None:
         self._folders.clear()
+        self._inner.clear()
+        if self._says is not None:
+            self._says.forget()
+
+    def ask(self, paths: Sequence[Path]) -> None:
+        own = [path for path in paths if self._parts(path)]
+        if self._says is not None and own:
+            self._says.ask(own)
+
+    def listed(self) -> list[str] | None:
+        names = listed(self._root) if self._says is not None else None
+        if names is not None and self._says is not None:
+            self._says.allows([self._root / name for name in names])
+        return names
 
     def refresh(self, path: Path) -> bool:
         parts = self._parts(path)
         for depth in range(len(parts)):
             folder = self._folders.get(parts[:depth])
-            if folder is None or folder.is_ignored:
+            if folder is None:
                 return False
             if folder.read != self._identities(parts[:depth]):
                 self.forget_rules()
@@ -162,9 +206,31 @@ class _Repository:
         return False
 
     def ignores(self, path: Path, *, is_folder: bool) -> bool:
-        """Return whether a path is ignored. As in git, no rule can include again what is in an ignored folder."""
+        """Return whether a path is ignored: by draftline's own ignore files, else by git, in inner repositories too.
+
+        Where git cannot say, its ignore files are read here. As in git, no rule can include again what is in an ignored
+        folder.
+        """
         parts = self._parts(path)
-        return bool(parts) and self._folder(parts[:-1]).ignores(parts, is_folder=is_folder)
+        if not parts:
+            return False
+        folder = self._folder(parts[:-1])
+        says = self._says.ignores(path) if self._says is not None else None
+        if says is None:
+            return folder.ignores(parts, is_folder=is_folder)
+        forced = folder.forces(parts, is_folder=is_folder)
+        if forced is not None:
+            return forced
+        inner = self._inner_top(parts)
+        return says or (inner is not None and self._inner_at(inner).ignores(path, is_folder=is_folder))
+
+    def _inner_top(self, parts: tuple[str, ...]) -> Path | None:
+        """Return the first repository on the way from this one to a path."""
+        tops = (self._top.joinpath(*parts[:depth]) for depth in range(1, len(parts)))
+        return next((top for top in tops if os.path.lexists(top / ".git")), None)
+
+    def _inner_at(self, top: Path) -> _Repository:
+        return self._inner.get(top) or self._inner.setdefault(top, _Repository(top))
 
     def _parts(self, path: Path) -> tuple[str, ...]:
         return path.relative_to(self._top).parts if path.is_relative_to(self._top) else ()
@@ -177,12 +243,11 @@ class _Repository:
         return folder
 
     def _look_into(self, parts: tuple[str, ...], above: _Folder) -> _Folder:
-        if above.ignores(parts, is_folder=True):
-            return _Folder(is_ignored=True, rules=())
         read = self._identities(parts)  # before the rules: a file that changes in between is another one
         rules = (*self._read_rules(parts, above), *above.rules)
         strongest_first = tuple(sorted(rules, key=lambda file: (file.rank, -file.depth)))
-        return _Folder(is_ignored=False, rules=strongest_first, read=read)
+        is_forced = above.forces(parts, is_folder=True) if parts else None
+        return _Folder(above.ignores(parts, is_folder=True), strongest_first, read, is_forced)
 
     def _rule_files(self, parts: tuple[str, ...]) -> list[Path]:
         """Return the paths at which a folder may have ignore files, each at the position of its rank."""
@@ -229,8 +294,8 @@ def repository_top(path: Path) -> Path | None:
     return next((folder for folder in (path, *path.parents) if os.path.lexists(folder / ".git")), None)
 
 
-def _common_git_folder(top: Path) -> Path:
-    """Return the folder where git keeps what all work trees of a repository share, such as info/exclude.
+def _git_folders(top: Path) -> tuple[Path, Path]:
+    """Return the folder of a work tree's index, and the one of what all work trees share, such as info/exclude.
 
     In a linked work tree and in a submodule, `.git` is a file that names another folder. That of a linked work tree
     names the common one. Source: git's documentation, gitrepository-layout.
@@ -241,5 +306,7 @@ def _common_git_folder(top: Path) -> Path:
         is_linked = identity_of(own / "commondir") is not None
         common = read_inside(own, own / "commondir", _MAX_NAME_BYTES) if is_linked else b""
     except (OSError, ValueError):  # a folder, as usual; or a name that no system allows
-        return top / ".git"
-    return own / os.fsdecode(common.rstrip(b"\r\n")) if kind == b"gitdir" else top / ".git"
+        return top / ".git", top / ".git"
+    if kind != b"gitdir":
+        return top / ".git", top / ".git"
+    return own, own / os.fsdecode(common.rstrip(b"\r\n"))

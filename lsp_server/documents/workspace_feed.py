@@ -14,11 +14,12 @@ from completion.workspace.secret_files import is_secret
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_changes import read_changes
 from lsp_server.documents.file_policy import FilePolicy
-from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders
 from lsp_server.documents.workspace_outbox import WorkspaceOutbox
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES, exchanged, search, search_folder
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
+from lsp_server.wire.document_uri import path_of
 from lsp_server.workspace_reader import identity_of, read_text
 
 _PAUSE_S = 1.0
@@ -36,7 +37,7 @@ class WorkspaceFeed:
         folders: The workspace folders.
         documents: The open documents.
         send: Sends a message to the engine.
-        settings: Returns the current settings.
+        settings: Returns the settings of a folder, by its URI.
         pause_s: Time from a change until it is sent, in seconds.
         may_send: Returns whether a file may be sent to the engine.
         check_s: Minimum time from one check for files that changed on disk to the next, in seconds.
@@ -47,7 +48,7 @@ class WorkspaceFeed:
         folders: WorkspaceFolders,
         documents: DocumentStore,
         send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]],
-        settings: Callable[[], Settings],
+        settings: Callable[[str], Settings],
         pause_s: float = _PAUSE_S,
         may_send: Callable[[FolderFile], bool] = lambda _file: True,
         check_s: float = _CHECK_S,
@@ -83,19 +84,20 @@ class WorkspaceFeed:
         """
         self._scan_number += 1
         number = self._scan_number
-        limit = self._settings().index_files
+        limits = {folder: self._settings(folder.uri).index_files for folder in self._folders}
+        limit = max(limits.values(), default=self._settings("").index_files)
         for policy in self._policies.values():
             policy.forget_rules()
         sent_before = frozenset(self._outbox.sent)
         near = self._near = {file.path.parent for file in self._opened()}
-        policies = {folder: self._policy(folder) for folder in self._folders}
+        policies = {folder: self._policy(folder) for folder in self._folders if limits[folder]}
         found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan_number)
         if number != self._scan_number:
             return
         sent = self._outbox.sent
         newer = [file for file in sent if file not in sent_before]  # the search may have missed them
         chosen = list(dict.fromkeys([*newer, *found]))[:limit]
-        wanted = dict.fromkeys([*self._opened(), *chosen] if limit else [])
+        wanted = dict.fromkeys([*filter(self._is_indexed, self._opened()), *chosen])
         self._outbox.enqueue(sent.keys() - wanted.keys(), wanted=False, at_once=True)
         self._outbox.enqueue(wanted, at_once=True)
 
@@ -118,7 +120,7 @@ class WorkspaceFeed:
             self._checked_at_s = time.monotonic()
             self._checking = asyncio.create_task(self._send_changed())
         file = self._folders.document_file_of(document.uri)
-        if file is not None and not document.notebook and self._settings().index_files:
+        if file is not None and not document.notebook and self._is_indexed(file):
             self._outbox.enqueue([file])
 
     def closed(self, document: Document) -> None:
@@ -145,8 +147,9 @@ class WorkspaceFeed:
         if changes.needs_scan:
             await self.scan()
             return
-        room = max(0, self._settings().index_files - len(self._outbox.sent))
-        self._outbox.enqueue([*changes.known, *changes.new[:room]])
+        limits = [self._settings(folder.uri).index_files for folder in self._folders]
+        room = max(0, max(limits, default=0) - len(self._outbox.sent))
+        self._outbox.enqueue([*changes.known, *filter(self._is_indexed, changes.new[:room])])
 
     async def close(self) -> None:
         """Stop scanning and sending. Later changes have no effect."""
@@ -190,7 +193,7 @@ class WorkspaceFeed:
             file = self._entered.pop()
             found = await asyncio.to_thread(search_folder, file.path.parent, file.folder, self._policy(file.folder))
             has = self._outbox.sent | {one: None for one, wanted in self._outbox.waiting.items() if wanted}
-            self._outbox.waiting |= exchanged(found, has, self._near, self._settings().index_files)
+            self._outbox.waiting |= exchanged(found, has, self._near, self._settings(file.folder.uri).index_files)
 
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
@@ -204,6 +207,9 @@ class WorkspaceFeed:
         if self._is_loose(file):
             return None, False
         return await asyncio.to_thread(read_text, file.folder.path, file.path, MAX_FILE_BYTES), False
+
+    def _is_indexed(self, file: FolderFile) -> bool:
+        return self._settings(file.folder.uri).index_files > 0
 
     def _is_loose(self, file: FolderFile) -> bool:
         return self._folders.folder_of(file.path) is None

@@ -5,15 +5,14 @@ A file outside all of them is *loose*: its own folder stands in for a workspace,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lsprotocol import types
-from pygls import uris
 
 from completion.request import WorkspaceFile, WorkspaceUpdate
+from lsp_server.wire.document_uri import identity_of_uri, path_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +42,6 @@ class FolderFile:
         return self.path.relative_to(self.folder.path).as_posix()
 
 
-def path_of(uri: str) -> Path | None:
-    """Return the normalised path of a file URI; None for another scheme and for a path that no system allows."""
-    if not uri.startswith("file:"):
-        return None
-    try:
-        path = Path(os.path.normpath(uris.to_fs_path(uri) or ""))
-        is_possible = path.is_absolute() and b"\0" not in os.fsencode(path)
-    except ValueError:  # not a URI, or a lone surrogate in it
-        return None
-    return path if is_possible else None
-
-
 class WorkspaceFolders:
     """The root folders, in the client's order. A file belongs to the deepest root that contains it."""
 
@@ -69,12 +56,12 @@ class WorkspaceFolders:
         for folder in folders:
             path = path_of(folder.uri)
             if path is not None:
-                self._folders[folder.uri] = Folder(folder.uri, path, folder.name or path.name)
+                self._folders[path.as_uri()] = Folder(path.as_uri(), path, folder.name or path.name)
 
     def remove(self, folders: Iterable[types.WorkspaceFolder]) -> None:
         """Remove roots."""
         for folder in folders:
-            self._folders.pop(folder.uri, None)
+            self._folders.pop(identity_of_uri(folder.uri), None)
 
     def folder_of(self, path: Path) -> Folder | None:
         """Return the deepest root that contains a file; None if no root does."""
@@ -100,7 +87,7 @@ def folders_at_start(params: types.InitializeParams) -> list[types.WorkspaceFold
     """Return the roots of `initialize`: its workspace folders, else its root URI, else its root path."""
     if params.workspace_folders:
         return list(params.workspace_folders)
-    uri = params.root_uri or (uris.from_fs_path(params.root_path) if params.root_path else None)
+    uri = params.root_uri or (Path(params.root_path).absolute().as_uri() if params.root_path else None)
     return [types.WorkspaceFolder(uri=uri, name="")] if uri else []
 
 

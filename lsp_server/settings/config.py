@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_origin
 
-from platformdirs import PlatformDirs
-
 from completion.errors import ConfigurationError
+from completion.paths import config_dir
 from completion.remote.address import RemoteAddress
 from lsp_server.settings.rows import Scope, choices
 from lsp_server.settings.table import DEFAULTS, SETTINGS, Settings
@@ -92,18 +91,18 @@ def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str
 
 def user_file() -> Path:
     """Return the path of the user's own settings file."""
-    return PlatformDirs("draftline", appauthor=False).user_config_path / "config.toml"
+    return config_dir() / "config.toml"
 
 
-def load(user: Path, folders: Sequence[Path], editor: Sequence[Source]) -> tuple[Settings, list[str]]:
-    """Merge the user's file, the folders' project files and the editor's settings, in this order.
+def load(user: Path, folder: Path | None, editor: Sequence[Source]) -> tuple[Settings, list[str]]:
+    """Merge the user's file, a folder's project file and the editor's settings, in this order.
 
     Returns:
         The settings, and an error message for each ignored file or value.
     """
     sources: list[Source] = []
     problems: list[str] = []
-    for path, project in [(user, None), *((folder / PROJECT_FILE, folder) for folder in folders)]:
+    for path, project in [(user, None), *([(folder / PROJECT_FILE, folder)] if folder else ())]:
         source, found = read_file(path, project)
         problems += found
         if source:
@@ -120,12 +119,12 @@ def remote_address(settings: Settings) -> RemoteAddress:
 
 def users_settings() -> Settings:
     """Return the settings of the user's own file, for commands in a terminal."""
-    return load(user_file(), [], [])[0]
+    return load(user_file(), None, [])[0]
 
 
 def users_problems() -> list[str]:
     """Return an error message for each ignored value of the user's own file, for commands in a terminal."""
-    return load(user_file(), [], [])[1]
+    return load(user_file(), None, [])[1]
 
 
 def with_option(settings: Settings, name: str, value: object) -> Settings:

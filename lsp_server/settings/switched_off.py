@@ -37,11 +37,16 @@ class SwitchedOff:
 
     def __init__(self, path: Path | None) -> None:
         self._off = Remembered(path, _parse, _Off(secrets.token_hex(16), frozenset()))
+        self._until_closed: set[str] = set()
 
     def includes(self, scope: OffScope, name: str) -> bool:
         """Return whether a thing is switched off, by its URI or language identifier."""
         off = self._off.get()
-        return bool(off.digests) and off.digest(scope, name) in off.digests
+        return name in self._until_closed or (bool(off.digests) and off.digest(scope, name) in off.digests)
+
+    def switch_until_closed(self, uri: str, *, is_off: bool) -> None:
+        """Switch a document that is on no disk: a later one of the same name is another one."""
+        (self._until_closed.add if is_off else self._until_closed.discard)(uri)
 
     def switch(self, scope: OffScope, name: str, *, is_off: bool) -> None:
         """Switch a thing off or on.

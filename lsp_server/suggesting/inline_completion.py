@@ -244,7 +244,8 @@ class InlineCompleter:
 
         def start(*, ahead: bool) -> bool:
             source = self._source()
-            refusal = self._policy.refusal(query.document, query.place) or self._policy.quiet.silence()
+            policy, document = self._policy, query.document
+            refusal = policy.refusal(document, query.place) or policy.quiet.silence(document)
             if source is not None and refusal is None:
                 self._run(generation, state, source, replace(asked, ahead=ahead))
             return source is not None and refusal is None

@@ -19,11 +19,13 @@ class Preparer:
     A preparation does not delay requests: a request stops it within one chunk of the prompt.
 
     Args:
-        settings: Returns the current settings.
+        settings: Returns the settings for a document, by the URI of its file.
         prepare: Prepares the cache for a request at a position in a document.
     """
 
-    def __init__(self, settings: Callable[[], Settings], prepare: Callable[[Document, Place], Awaitable[None]]) -> None:
+    def __init__(
+        self, settings: Callable[[str], Settings], prepare: Callable[[Document, Place], Awaitable[None]]
+    ) -> None:
         self._settings = settings
         self._prepare = prepare
         self._where: tuple[Document, Place] | None = None
@@ -36,7 +38,7 @@ class Preparer:
 
     def paused_at(self, document: Document, place: Place) -> None:
         """Prepare after a pause of `prepare_ms` from this event on, unless another event follows."""
-        self._wait(document, place, self._settings().prepare_ms / 1000)
+        self._wait(document, place, self._settings(document.home).prepare_ms / 1000)
 
     def soon(self, document: Document, place: Place) -> None:
         """Prepare after `SOON_S`, because the next request is most likely at this position."""
@@ -60,7 +62,7 @@ class Preparer:
     def _wait(self, document: Document, place: Place, delay_s: float) -> None:
         self._cancel()
         self._where = document, place
-        if self._settings().prepare_ms > 0:
+        if self._settings(document.home).prepare_ms > 0:
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._start, document, place)
 
     def _cancel(self) -> None:

@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 from completion.errors import StorageError
 from lsp_server.documents.documents import Document
-from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.messages import OffScope, Switch
 from lsp_server.settings.switched_off import SwitchedOff
 from lsp_server.settings.table import Settings, Trigger
 from lsp_server.status import StatusReporter
+from lsp_server.wire.document_uri import path_of
 
 _OFF = {
     OffScope.FILE: EmptyReason.FILE_OFF,
@@ -30,7 +31,7 @@ class QuietControls:
 
     Args:
         status: Shows what a document's automatic suggestions are kept away by.
-        settings: Returns the current settings.
+        settings: Returns the settings for a document, by the URI of its file.
         folders: The folders of the workspace.
         switched_off: What is switched off by command.
         clock: Returns the time in seconds, monotonic.
@@ -39,7 +40,7 @@ class QuietControls:
     def __init__(
         self,
         status: StatusReporter,
-        settings: Callable[[], Settings],
+        settings: Callable[[str], Settings],
         folders: WorkspaceFolders,
         switched_off: SwitchedOff,
         clock: Callable[[], float],
@@ -56,7 +57,7 @@ class QuietControls:
 
     def off(self, document: Document) -> EmptyReason | None:
         """Return why a document gets no suggestions at all; None if nothing that holds for it is switched off."""
-        settings = self._settings()
+        settings = self._settings(document.home)
         if not settings.enabled:
             return EmptyReason.DISABLED
         if document.language in settings.languages_off:
@@ -64,11 +65,12 @@ class QuietControls:
         off = (scope for scope in OffScope if self._switched_off.includes(scope, self._name(scope, document)))
         return next((_OFF[scope] for scope in off), None)
 
-    def silence(self) -> EmptyReason | None:
-        """Return why there are no automatic suggestions now; None if there are."""
+    def silence(self, document: Document | None) -> EmptyReason | None:
+        """Return why there are no automatic suggestions in a document now; None if there are."""
         if self._clock() < self._snoozed_until:
             return EmptyReason.SNOOZED
-        return EmptyReason.MANUAL if self._settings().trigger is Trigger.MANUAL else None
+        is_manual = self._settings(document.home if document else "").trigger is Trigger.MANUAL
+        return EmptyReason.MANUAL if is_manual else None
 
     def snooze(self, minutes: float) -> str:
         """Make no automatic suggestions for some minutes, or with an infinity until the server ends."""
@@ -96,7 +98,10 @@ class QuietControls:
             return "The file belongs to no folder that is open."
         is_off = not self._switched_off.includes(wanted.scope, name) if wanted.is_off is None else wanted.is_off
         try:
-            self._switched_off.switch(wanted.scope, name, is_off=is_off)
+            if wanted.scope is OffScope.FILE and path_of(name) is None:
+                self._switched_off.switch_until_closed(name, is_off=is_off)
+            else:
+                self._switched_off.switch(wanted.scope, name, is_off=is_off)
         except StorageError as error:
             return f"{self.update(document)} This lasts until the server ends. {error}"
         return self.update(document) or f"Completion is switched on for this {wanted.scope}."
@@ -104,12 +109,16 @@ class QuietControls:
     def update(self, document: Document | None = None) -> str:
         """Update the status for the document where the user is; None for the last one. Return its sentence."""
         self._document = document or self._document
-        reason = (self.off(self._document) if self._document else None) or self.silence()
+        reason = (self.off(self._document) if self._document else None) or self.silence(self._document)
         sentence = reason.sentence if reason else ""
         if reason is EmptyReason.SNOOZED:
             sentence = f"{sentence.removesuffix('.')} until {self._snooze_end}."
         self._status.update(quiet=sentence)
         return sentence
+
+    def document_closed(self, uri: str) -> None:
+        """Forget a closed document."""
+        self._switched_off.switch_until_closed(uri, is_off=False)
 
     def close(self) -> None:
         """Stop the timer, and forget the document."""
@@ -122,11 +131,10 @@ class QuietControls:
 
     def _name(self, scope: OffScope, document: Document) -> str:
         """Return what a scope means for a document: a URI or a language identifier; "" without a workspace folder."""
-        uri = document.notebook or document.uri
         if scope is OffScope.LANGUAGE:
             return document.language
         if scope is OffScope.FILE:
-            return uri
-        path = path_of(uri)
+            return document.home
+        path = path_of(document.home)
         folder = self._folders.folder_of(path) if path else None
         return folder.uri if folder else ""

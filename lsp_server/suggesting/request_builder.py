@@ -11,8 +11,9 @@ from completion.language_ids import ending_of
 from completion.request import CompletionRequest, Layout
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.text_lines import Place
-from lsp_server.documents.workspace_folders import WorkspaceFolders, path_of
+from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.settings.table import Settings
+from lsp_server.wire.document_uri import path_of
 
 MAX_PREFIX_CHARACTERS = 200_000
 """Maximum length of the prefix in code points: longer than a local model's prompt. The engine cuts it to its budget."""
@@ -66,7 +67,7 @@ class RequestBuilder:
             invoked=invoked,
             in_comments=invoked or settings.in_comments,
             in_strings=invoked or settings.in_strings,
-            remote=self._may_share(document.notebook or document.uri),
+            remote=self._may_share(document.home),
             tells_greedy=True,
         )
 
@@ -74,7 +75,7 @@ class RequestBuilder:
         """Return the engine's request for an edited code of a document."""
         _, _, workspace = self._where(document)
         request = edit_request(code, instruction, document.language)
-        may_share = self._may_share(document.notebook or document.uri)
+        may_share = self._may_share(document.home)
         return replace(request, workspace=workspace, drafting=settings.drafting, remote=may_share)
 
     def path_of(self, document: Document) -> str:
@@ -86,7 +87,7 @@ class RequestBuilder:
 
         The path of a notebook or of an unsaved document ends as those of its language do.
         """
-        uri = document.notebook or document.uri
+        uri = document.home
         path, ending = path_of(uri), ending_of(document.language)
         if path is None:
             name = PurePath(PurePath(uri.rpartition(":")[2].partition("#")[0]).name)

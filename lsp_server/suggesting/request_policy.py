@@ -37,7 +37,7 @@ class RequestPolicy:
 
     def __init__(
         self,
-        settings: Callable[[], Settings],
+        settings: Callable[[str], Settings],
         quiet: QuietControls,
         refusal_of_file: Callable[[str], EmptyReason | None],
         clock: Callable[[], float],
@@ -51,8 +51,8 @@ class RequestPolicy:
 
     def refusal(self, document: Document, place: Place) -> EmptyReason | None:
         """Return why every request at a position is refused; None if requests are allowed."""
-        refusal = self.quiet.off(document) or self._refusal_of_file(document.notebook or document.uri)
-        refusal = refusal or document.unfit(int(self._settings().max_file_mb * BYTES_PER_MB))
+        refusal = self.quiet.off(document) or self._refusal_of_file(document.home)
+        refusal = refusal or document.unfit(int(self._settings(document.home).max_file_mb * BYTES_PER_MB))
         is_long = document.lines.line_length(place.line) > MAX_LINE_CHARACTERS
         return refusal or (EmptyReason.LINE_TOO_LONG if is_long else None)
 
@@ -88,10 +88,11 @@ class RequestPolicy:
     def forget(self, uri: str) -> None:
         """Forget a closed document."""
         self._periods.pop(uri, None)
+        self.quiet.document_closed(uri)
         self.acceptance.forget(uri)
 
     def _keep_quiet(self, uri: str, reason: EmptyReason) -> None:
-        self._periods[uri] = _QuietPeriod(self._clock() + self._settings().quiet_ms / 1000, reason)
+        self._periods[uri] = _QuietPeriod(self._clock() + self._settings(uri).quiet_ms / 1000, reason)
 
 
 def _dedent(document: Document, edits: Sequence[Edit]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from completion.errors import StorageError
-from completion.paths import state_dir
+from completion.paths import machine_state_dir
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ _PRIVATE = 0o600
 
 def store_path() -> Path:
     """Return the path of the store."""
-    return state_dir() / "telemetry.sqlite3"
+    return machine_state_dir() / "telemetry.sqlite3"
 
 
 def usable_store_path() -> Path | None:

@@ -9,6 +9,21 @@ import sys
 _POLL_INTERVAL_S = 2.0
 
 
+def is_above(process_id: int) -> bool:
+    """Return whether a process has started this one, itself or through others.
+
+    A client in another container, or outside of WSL, gives a number that here means no process or anybody's.
+    """
+    if process_id == os.getppid():
+        return True
+    import psutil  # noqa: PLC0415 - importing it takes 20 ms
+
+    try:
+        return any(process_id == each.pid for each in psutil.Process().parents())
+    except psutil.Error:  # one of them ends
+        return False
+
+
 async def wait_for_end(process_id: int) -> None:
     """Return once a process has ended. It may be any process, not only a child of this one."""
     try:

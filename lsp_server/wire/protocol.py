@@ -22,8 +22,11 @@ from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.json_rpc import RPCMessage, RPCRequest
 
 from completion.errors import DraftlineError
+from lsp_server.wire.document_uri import Spellings
 
 if TYPE_CHECKING:
+    from cattrs import Converter
+    from pygls.lsp.server import LanguageServer
     from pygls.protocol.json_rpc import MessageCallback, MessageHandler, MsgId
 
 _MAX_DIGITS = 20  # more than any number of the protocol has
@@ -47,6 +50,10 @@ class AnsweringProtocol(LanguageServerProtocol):
     is_introduced = False
     _is_closing = False
 
+    def __init__(self, server: LanguageServer, converter: Converter) -> None:
+        super().__init__(server, converter)
+        self._spellings = Spellings()
+
     def receive(self, body: bytes) -> None:
         """Handle one message. Answer a request that cannot be read with an error.
 
@@ -55,7 +62,7 @@ class AnsweringProtocol(LanguageServerProtocol):
         """
         data: Any = None
         try:
-            data = _read(body)
+            data = self._read(body)
             message = self.structure_message(data)
         except JsonRpcException as error:
             self._server.report_server_error(error, JsonRpcException)
@@ -126,6 +133,29 @@ class AnsweringProtocol(LanguageServerProtocol):
             self._send_error(message.id, JsonRpcInvalidRequest(str(error)))
             raise error
 
+    def _read(self, body: bytes) -> dict[str, Any]:
+        """Return a message as plain JSON, with the server's spelling of its URIs.
+
+        Bytes that are not UTF-8 become lone surrogates, so that no message is lost. The thousands of files that change
+        on disk with one command are left as they are: they are read on a thread.
+        """
+        try:
+            data = json.loads(body.decode("utf-8", "surrogateescape"), parse_int=_bounded_integer)
+            if isinstance(data, dict) and data.get("method") != types.WORKSPACE_DID_CHANGE_WATCHED_FILES:
+                data = self._spellings.inward(data)
+        except (ValueError, RecursionError) as error:
+            raise JsonRpcParseError(f"The message is not readable JSON ({type(error).__name__}).") from error
+        if not isinstance(data, dict) or "jsonrpc" not in data or not isinstance(data.get("method", ""), str):
+            raise JsonRpcInvalidRequest("The message is not a JSON-RPC 2.0 message.")
+        return data
+
+    def _send_data(self, data: Any) -> None:  # noqa: ANN401 - any of the protocol's messages
+        """Send a message, with the client's spelling of its URIs."""
+        for part in ("params", "result"):
+            if isinstance(content := getattr(data, part, None), dict):
+                setattr(data, part, self._spellings.outward(content))
+        super()._send_data(data)
+
     def _send_error(self, id_: object, error: JsonRpcException) -> None:
         self._send_data(
             {
@@ -156,17 +186,6 @@ class AnsweringProtocol(LanguageServerProtocol):
             del self._request_futures[msg_id]
         else:
             super()._handle_response(msg_id, result, error)
-
-
-def _read(body: bytes) -> dict[str, Any]:
-    """Return a message as plain JSON. Bytes that are not UTF-8 become lone surrogates, so that no message is lost."""
-    try:
-        data = json.loads(body.decode("utf-8", "surrogateescape"), parse_int=_bounded_integer)
-    except (ValueError, RecursionError) as error:
-        raise JsonRpcParseError(f"The message is not readable JSON ({type(error).__name__}).") from error
-    if not isinstance(data, dict) or "jsonrpc" not in data or not isinstance(data.get("method", ""), str):
-        raise JsonRpcInvalidRequest("The message is not a JSON-RPC 2.0 message.")
-    return data
 
 
 def _bounded_integer(digits: str) -> int:

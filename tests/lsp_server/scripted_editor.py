@@ -110,8 +110,8 @@ class ScriptedEditor:
         status = StatusReporter(lambda _method, params: self.statuses.append(params))
         folders = WorkspaceFolders()
         folders.add([types.WorkspaceFolder(folder, "")] if folder else [])
-        self.quiet = QuietControls(status, lambda: self.settings, folders, SwitchedOff(off_path), self.clock)
-        self.policy = RequestPolicy(lambda: self.settings, self.quiet, lambda _uri: self.refusal, self.clock)
+        self.quiet = QuietControls(status, lambda _uri: self.settings, folders, SwitchedOff(off_path), self.clock)
+        self.policy = RequestPolicy(lambda _uri: self.settings, self.quiet, lambda _uri: self.refusal, self.clock)
         self.completer = InlineCompleter(
             source=lambda: self.source,
             policy=self.policy,

@@ -119,13 +119,17 @@ async def test_the_server_ends_when_its_input_closes(spawn):
     assert await asyncio.wait_for(process.wait(), 20) == 0
 
 
-async def test_the_server_ends_when_the_editor_has_ended_even_if_its_input_stays_open(spawn):
-    editor = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
-    process = await spawn("--stdio")
-    process.stdin.write(initialize(editor.pid))
-    await reply(process.stdout, 1)
-    await editor.communicate(b"\n")
-    assert await asyncio.wait_for(process.wait(), 20) == 0
+async def test_the_server_ends_when_the_editor_has_ended_even_if_its_input_stays_open():
+    start = "import signal, subprocess, sys\nsubprocess.Popen(sys.argv[1:])\nsignal.pause()"
+    words = (sys.executable, "-c", start, *COMMAND, "--stdio")
+    server_in, own_end = os.pipe()
+    editor = await asyncio.create_subprocess_exec(*words, stdin=server_in, stdout=subprocess.PIPE, env=environment())
+    os.write(own_end, initialize(editor.pid))
+    await reply(editor.stdout, 1)
+    editor.kill()
+    await asyncio.wait_for(editor.stdout.read(), 20)  # the server has closed its output
+    os.close(own_end)
+    os.close(server_in)
 
 
 async def test_exit_after_shutdown_gives_status_0_and_exit_alone_status_1(spawn):
@@ -271,3 +275,20 @@ async def test_the_end_of_another_process_is_noticed(notifies, monkeypatch):
     await process.communicate(b"\n")
     await asyncio.wait_for(waiting, 30)
     await asyncio.wait_for(wait_for_end(process.pid), 30)
+
+
+@pytest.mark.parametrize("kind", ["of no process", "of another process that ends"])
+async def test_a_process_id_from_another_container_does_not_end_the_server(spawn, kind):
+    """`docker exec` and WSL: the client's number means another process here, or none."""
+    stranger = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=subprocess.PIPE)
+    if kind == "of no process":
+        await stranger.communicate(b"\n")
+    server = await spawn("--stdio")
+    server.stdin.write(initialize(stranger.pid) + message(method="initialized", params={}))
+    await reply(server.stdout, 1)
+    if stranger.returncode is None:
+        await stranger.communicate(b"\n")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(server.wait(), 2)
+    server.stdin.write(message(id=2, method="shutdown", params=None))
+    await reply(server.stdout, 2)

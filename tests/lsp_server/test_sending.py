@@ -31,7 +31,12 @@ class Workspace:
         consent = Consent(None, lambda: self.settings, self._ask, lambda _fault: None)
         self.sending = Sending(lambda: self.settings, folders, consent)
         self.feed = WorkspaceFeed(
-            folders, self.documents, self.recorder, lambda: self.settings, pause_s=0, may_send=self.sending.may_feed
+            folders,
+            self.documents,
+            self.recorder,
+            lambda _uri: self.settings,
+            pause_s=0,
+            may_send=self.sending.may_feed,
         )
 
     async def _ask(self, _message, _answers):

@@ -53,16 +53,17 @@ async def test_the_engine_gets_the_edits_before_the_request(paced, start_client)
     assert paced.histories[-1] == "@@\n-one = 1\n+one = 10\n@@\n-two = 2\n"
 
 
-async def test_text_streams_before_it_is_done(paced, start_client):
+@pytest.mark.parametrize("uri", [URI, "file:///project/%28auth%29/a+b.py", "file:///project/(auth)/a%2bb.py"])
+async def test_text_streams_before_it_is_done_under_the_uri_that_the_client_writes(paced, start_client, uri):
     client = await start_client(streaming=True)
     await client.ready()
-    client.open(URI, "x =")
+    client.open(uri, "x =")
     steps(paced, 1)
-    answer = asyncio.create_task(client.complete(URI, 0, 3))
+    answer = asyncio.create_task(client.complete(uri, 0, 3))
     await client.until(lambda: client.partials)
     assert not answer.done()
     first = client.partials[0]
-    assert (first.uri, first.version, first.position.character, first.done) == (URI, 1, 3, False)
+    assert (first.uri, first.version, first.position.character, first.done) == (uri, 1, 3, False)
     assert first.items[0].insertText == " 0"
     steps(paced, 2)
     (item,) = await answer

@@ -99,3 +99,28 @@ async def test_the_report_counts_what_each_control_kept_away(client, capsys):
     assert json.loads(capsys.readouterr().out)["quiet"] == {"snoozed": 3, "off for the language": 1}
     assert main(["report"]) == 0
     assert "Kept away by your quiet controls" in capsys.readouterr().out
+
+
+async def test_a_file_that_one_editor_switched_off_is_off_in_another_one_that_spells_it_differently(
+    client, start_client
+):
+    in_vscode, in_neovim = "file:///project/%28auth%29/a%2Bb.py", "file:///project/(auth)/a+b.py"
+    client.open(in_vscode, "x =")
+    await run(client, "draftline.switch", "file", in_vscode)
+    await client.stop()
+    after = await start_client()
+    await after.ready()
+    after.open(in_neovim, "x =")
+    assert await after.complete(in_neovim, 0, 3) == []
+    await run(after, "draftline.switch", "file", in_neovim)
+    assert await after.complete(in_neovim, 0, 3)
+
+
+async def test_an_unsaved_document_is_off_until_it_is_closed_and_a_later_one_of_its_name_is_on(client):
+    unsaved = "untitled:Untitled-1"
+    client.open(unsaved, "x =")
+    assert "off for this file" in await run(client, "draftline.switch", "file", unsaved)
+    assert await client.complete(unsaved, 0, 3) == []
+    client.lsp.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(unsaved)))
+    client.open(unsaved, "x =")
+    assert await client.complete(unsaved, 0, 3)

@@ -8,7 +8,7 @@ from lsprotocol import types
 
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.telemetry.store import open_store, store_path
-from tests.lsp_server.real_client import steps
+from tests.lsp_server.real_client import RealClient, steps
 
 URI = "file:///nowhere/a.py"
 
@@ -30,14 +30,35 @@ async def test_a_state_folder_that_cannot_be_made_is_named_and_does_not_silence_
     await client.until(lambda: any("DRAFTLINE_STATE_DIR" in one.message for one in client.lsp.log_messages))
 
 
-async def test_the_settings_of_an_added_folder_apply(paced, start_client, tmp_path):
+async def test_the_settings_of_an_added_folder_apply_to_its_documents_only(paced, start_client, tmp_path):
     (tmp_path / ".draftline.toml").write_text("enabled = false\n")
     client = await start_client()
     await client.ready()
-    client.open(URI, "x =")
+    paced.gated = False
+    inside = (tmp_path / "a.py").as_uri()
+    for uri in (URI, inside):
+        client.open(uri, "x =")
     added = types.WorkspaceFoldersChangeEvent([types.WorkspaceFolder(tmp_path.as_uri(), "added")], [])
     client.lsp.workspace_did_change_workspace_folders(types.DidChangeWorkspaceFoldersParams(added))
-    assert await client.complete(URI, 0, 3, invoked=True) == []
+    assert await client.complete(inside, 0, 3, invoked=True) == []
+    await client.until(lambda: client.statuses[-1].quiet == "Completion is switched off.")
+    assert await client.complete(URI, 0, 3, invoked=True)
+
+
+async def test_each_folder_has_the_settings_that_the_editor_scopes_to_it(paced, start_client, tmp_path):
+    """VS Code's settings of a folder, which it gives for the `scopeUri` of the folder only."""
+    one, two = tmp_path / "one", tmp_path / "c++"
+    for folder in (one, two):
+        folder.mkdir()
+    client = RealClient()
+    client.lsp.set_configuration({"draftline": {"enabled": False}}, scope_uri=two.as_uri())
+    await start_client(client, folders=(one, two))
+    await client.ready()
+    paced.gated = False
+    for folder in (one, two):
+        client.open((folder / "a.py").as_uri(), "x =")
+    assert await client.complete((one / "a.py").as_uri(), 0, 3)
+    assert await client.complete((two / "a.py").as_uri(), 0, 3, invoked=True) == []
 
 
 async def test_the_users_file_is_read_again_when_a_folder_is_added_and_applies_at_once(

@@ -1,4 +1,4 @@
-"""The files of a user's engine host for one model, and the check that no other user can access them.
+"""The files of a user's engine host for one model, which no other user can access.
 
 Imports only the standard library and light modules, because the language server uses it before any model is loaded.
 """
@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion.errors import PermissionsError
-from completion.paths import model_path, runtime_dir, state_dir, writing_to
+from completion.paths import check_private, machine_state_dir, model_path, runtime_dir, writing_to
 from completion.version import version
 
 DEFAULT_MODEL_NAME = "default"
@@ -70,7 +67,7 @@ def host_address(model: str, backend: str, remote: Sequence[str] = ()) -> HostAd
     key = hashlib.sha256(facts.encode("utf-8", "surrogatepass")).hexdigest()[:12]  # of a name that is no UTF-8, too
     folder = runtime_dir()
     check_private(folder)
-    logs = state_dir() / "logs"
+    logs = machine_state_dir() / "logs"
     with writing_to(logs, "DRAFTLINE_STATE_DIR"):
         logs.mkdir(mode=0o700, exist_ok=True)
     return HostAddress(name=f"engine-{key}", runtime_folder=folder, log_folder=logs)
@@ -80,23 +77,3 @@ def normal_model(model: str) -> str:
     """Return one spelling for each model: a path becomes absolute, a plain name or hub id stays."""
     path = model_path(model)
     return model if path is None else os.path.realpath(path)  # `Path.resolve` raises where links lead in a circle
-
-
-def check_private(path: Path) -> None:
-    """Check that no other user owns or can access a folder, socket or token file.
-
-    Raises:
-        PermissionsError: The owner is another user, group or others have a permission, or the path is a symbolic link.
-    """
-    facts = path.lstat()
-    if stat.S_ISLNK(facts.st_mode):
-        raise PermissionsError(f"{path} is a symbolic link. Give the path of its target instead: {path.resolve()}")
-    if sys.platform != "win32":  # there the folder's access list protects it; owner and mode bits have no meaning
-        if facts.st_uid != os.getuid():
-            raise PermissionsError(
-                f"{path} belongs to user {facts.st_uid}, not to you. Remove it or choose another path."
-            )
-        mode = stat.S_IMODE(facts.st_mode)
-        if mode & 0o077:
-            wanted = "700" if stat.S_ISDIR(facts.st_mode) else "600"
-            raise PermissionsError(f"Other users can access {path} (mode {mode:o}). Run: chmod {wanted} '{path}'")

@@ -12,7 +12,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion.host.process.address import check_private
+from completion.paths import check_private
 
 LOOPBACK = "127.0.0.1"
 

@@ -24,6 +24,8 @@ def test_everything_learned_and_recorded_is_deleted(state, tiny_qwen2, tmp_path,
     source.write_text("def add(first, second):\n    return first + second\n")
     (state / "drafting").mkdir(parents=True)
     (state / "drafting" / "0a1b.npz").write_bytes(b"tokens of an earlier version")
+    for name in ("off.json", "experiment.json", "consent.json", "engine-token", "server-token"):
+        (state / name).write_text("{}")
     assert main(["complete", f"{source}:2:12", "--max-tokens", "4", *engine]) == 0
     assert not (state / "drafting" / "0a1b.npz").exists()  # the engine deletes files of earlier versions
     assert main(["forget"]) == 0

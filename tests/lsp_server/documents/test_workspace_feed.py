@@ -65,7 +65,7 @@ def make_feed(root, changing=None, **changes):
     """Return a feed with its documents and its engine. `changing` are settings that the test changes later."""
     folders, documents, recorder = WorkspaceFolders(), DocumentStore(), Recorder()
     folders.add([types.WorkspaceFolder(root.as_uri(), "project")])
-    feed = WorkspaceFeed(folders, documents, recorder, lambda: Settings(**changes, **(changing or {})), pause_s=0)
+    feed = WorkspaceFeed(folders, documents, recorder, lambda _uri: Settings(**changes, **(changing or {})), pause_s=0)
     return feed, documents, recorder
 
 
@@ -735,7 +735,7 @@ async def test_a_closed_loose_document_is_forgotten_and_with_the_last_one_its_fo
 async def test_a_loose_document_moves_to_a_folder_that_is_opened_around_it(tmp_path):
     write(tmp_path, {"loose/b.py": "disk\n", "project/a.py": ""})
     folders, documents, engine = WorkspaceFolders(), DocumentStore(), Recorder()
-    feed = WorkspaceFeed(folders, documents, engine, Settings, pause_s=0)
+    feed = WorkspaceFeed(folders, documents, engine, lambda _uri: Settings(), pause_s=0)
     feed.changed(open_document(documents, tmp_path / "loose/b.py", "typed\n"))
     await feed.idle()
     folders.add([types.WorkspaceFolder(tmp_path.as_uri(), "all")])
@@ -774,7 +774,7 @@ async def test_files_that_change_on_disk_are_sent_again_although_the_client_does
     write(tmp_path, {"a.py": "old", "b.py": "same", "c.py": "gone", "d.py": "disk"})
     folders, documents, engine = WorkspaceFolders(), DocumentStore(), Recorder()
     folders.add([types.WorkspaceFolder(tmp_path.as_uri(), "project")])
-    feed = WorkspaceFeed(folders, documents, engine, Settings, pause_s=0, check_s=0)
+    feed = WorkspaceFeed(folders, documents, engine, lambda _uri: Settings(), pause_s=0, check_s=0)
     document = open_document(documents, tmp_path / "d.py", "typed")
     await feed.scan()
     await feed.idle()

@@ -70,14 +70,14 @@ def test_a_project_cannot_choose_the_model_or_enable_telemetry(tmp_path):
     (project / ".draftline.toml").write_text('model = "evil/model"\ntelemetry = true\nmax_tokens = 7\n')
     user = tmp_path / "config.toml"
     user.write_text("max_tokens = 5\ntelemetry = false\n")
-    settings, problems = load(user, [project], [])
+    settings, problems = load(user, project, [])
     assert (settings.model, settings.max_tokens, settings.telemetry) == ("default", 7, False)
     assert len(problems) == 2
 
 
 def test_a_malformed_file_is_reported_and_the_other_sources_apply(tmp_path):
     (tmp_path / "config.toml").write_text("max_tokens = = 3")
-    settings, problems = load(tmp_path / "config.toml", [], [Source("editor", {"max_tokens": 9})])
+    settings, problems = load(tmp_path / "config.toml", None, [Source("editor", {"max_tokens": 9})])
     assert settings.max_tokens == 9
     assert "config.toml" in problems[0]
 
@@ -86,7 +86,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
     """Windows PowerShell 5 writes one."""
     for name, text in (("config.toml", "max_tokens = 5\r\n"), (PROJECT_FILE, "debounce_ms = 7\r\n")):
         (tmp_path / name).write_text(text, encoding="utf-8-sig")
-    settings, problems = load(tmp_path / "config.toml", [tmp_path], [])
+    settings, problems = load(tmp_path / "config.toml", tmp_path, [])
     assert (settings.max_tokens, settings.debounce_ms, problems) == (5, 7, [])
 
 
@@ -96,7 +96,7 @@ def test_a_projects_file_that_is_a_link_is_reported_and_ignored(tmp_path, target
     (tmp_path / "real.toml").write_text("max_tokens = 9")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / ".draftline.toml").symlink_to(target)
-    settings, problems = load(tmp_path / "none.toml", [tmp_path], [])
+    settings, problems = load(tmp_path / "none.toml", tmp_path, [])
     assert settings == DEFAULTS
     assert len(problems) == 1
     assert "link" in problems[0]
@@ -104,7 +104,7 @@ def test_a_projects_file_that_is_a_link_is_reported_and_ignored(tmp_path, target
 
 def test_a_file_that_the_system_cannot_read_is_reported_once_by_its_path(tmp_path):
     (tmp_path / "config.toml").mkdir()
-    settings, problems = load(tmp_path / "config.toml", [], [])
+    settings, problems = load(tmp_path / "config.toml", None, [])
     assert settings == DEFAULTS
     assert problems == [f"{tmp_path / 'config.toml'} cannot be read (Is not a regular file). Its settings are ignored."]
 
@@ -112,9 +112,9 @@ def test_a_file_that_the_system_cannot_read_is_reported_once_by_its_path(tmp_pat
 def test_the_users_own_file_may_be_a_link_and_a_huge_file_is_reported(tmp_path):
     (tmp_path / "real.toml").write_text("max_tokens = 9")
     (tmp_path / "config.toml").symlink_to("real.toml")
-    assert load(tmp_path / "config.toml", [], [])[0].max_tokens == 9
+    assert load(tmp_path / "config.toml", None, [])[0].max_tokens == 9
     (tmp_path / ".draftline.toml").write_text("#" * 100_000)
-    _, [problem] = load(tmp_path / "none.toml", [tmp_path], [])
+    _, [problem] = load(tmp_path / "none.toml", tmp_path, [])
     assert "larger than" in problem
 
 
@@ -150,7 +150,7 @@ def test_no_input_raises_and_every_key_is_applied_or_reported(values):
 )
 def test_hostile_settings_are_reported_briefly_and_the_other_sources_apply(tmp_path, text, problem):
     (tmp_path / PROJECT_FILE).write_text(text)
-    settings, problems = load(tmp_path / "none.toml", [tmp_path], [Source("editor", {"debounce_ms": 7})])
+    settings, problems = load(tmp_path / "none.toml", tmp_path, [Source("editor", {"debounce_ms": 7})])
     assert settings == dataclasses.replace(DEFAULTS, debounce_ms=7)
     assert any(problem in one for one in problems)
     assert sum(map(len, problems)) < 20_000
@@ -170,7 +170,7 @@ def test_a_table_of_the_users_file_names_the_model_server_and_a_projects_file_ca
     project.mkdir()
     user.write_text('[engine]\nurl = "https://gpu.example"\ntoken_env = "KEY"\n')
     (project / ".draftline.toml").write_text('engine_plain_http = true\n[engine]\nurl = "https://evil.example"\n')
-    settings, problems = load(user, [project], [])
+    settings, problems = load(user, project, [])
     assert remote_address(settings) == RemoteAddress("https://gpu.example", token_env="KEY")
     assert sorted(problem.partition(": ")[2].partition(".")[0] for problem in problems) == [
         'a project cannot set "engine_plain_http"',

@@ -88,10 +88,10 @@ def test_a_projects_value_of_a_setting_that_only_the_user_may_change_is_reported
     project, user = tmp_path / "project", tmp_path / "config.toml"
     project.mkdir()
     (project / ".draftline.toml").write_text(f"{name} = {OTHER_VALUES[name]}\n")
-    settings, problems = load(user, [project], [])
+    settings, problems = load(user, project, [])
     assert settings == DEFAULTS
     assert [f'a project cannot set "{name}"' in problem for problem in problems] == [True]
     user.write_text(f"{name} = {OTHER_VALUES[name]}\n")
-    settings, problems = load(user, [], [])
+    settings, problems = load(user, None, [])
     assert getattr(settings, name) != getattr(DEFAULTS, name)
     assert not problems

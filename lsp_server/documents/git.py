@@ -1,0 +1,115 @@
+"""Asks git which files of a repository are ignored: its index, its configuration and its own ignore files count.
+
+git runs no program of the repository here: none of a hook, of a filter, or of a monitor of the file system.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from lsp_server.workspace_reader import Identity, identity_of
+
+_log = logging.getLogger(__name__)
+
+_OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks")
+_ANSWER_S = 2.0
+"""Maximum time for git to answer about some paths, in seconds."""
+_LIST_S = 60.0
+"""Maximum time for git to list a folder, in seconds."""
+_MAX_NESTED = 100
+"""Maximum number of repositories inside a listed folder that are listed as well."""
+
+
+class Git:
+    """What git says about one repository, remembered until its index changes.
+
+    Args:
+        top: The repository's top folder.
+        index: Its index.
+    """
+
+    def __init__(self, top: Path, index: Path) -> None:
+        self._top = top
+        self._index = index
+        self._known: dict[Path, tuple[Identity | None, bool]] = {}
+
+    def forget(self) -> None:
+        """Ask again about every path."""
+        self._known.clear()
+
+    def ignores(self, path: Path) -> bool | None:
+        """Return whether git ignores a path below the top folder; None if it cannot say."""
+        path, index = self._askable(path), identity_of(self._index)
+        known = self._known.get(path)
+        if known is None or known[0] != index:
+            self.ask([path])
+            known = self._known.get(path)
+        return known[1] if known is not None and known[0] == index else None
+
+    def ask(self, paths: Sequence[Path]) -> None:
+        """Ask about several paths at once."""
+        index = identity_of(self._index)  # before git reads it
+        askable = list(dict.fromkeys(map(self._askable, paths)))
+        named = {b"./" + os.fsencode(path.relative_to(self._top)): path for path in askable}
+        answer = _run(self._top, ("check-ignore", "-z", "--stdin"), _ANSWER_S, b"".join(name + b"\0" for name in named))
+        if answer is not None:
+            ignored = frozenset(answer.split(b"\0"))
+            self._known.update({path: (index, name in ignored) for name, path in named.items()})
+
+    def allows(self, paths: Sequence[Path]) -> None:
+        """Note that `listed` named these paths."""
+        index = identity_of(self._index)
+        self._known.update(dict.fromkeys(paths, (index, False)))
+
+    def _askable(self, path: Path) -> Path:
+        """Return what git knows of a path: the link or the inner repository on the way to it, else the path itself."""
+        parts = path.relative_to(self._top).parts
+        for depth in range(1, len(parts)):
+            above = self._top.joinpath(*parts[:depth])
+            if above.is_symlink() or os.path.lexists(above / ".git"):
+                return above
+        return path
+
+
+def listed(folder: Path) -> list[str] | None:
+    """Return the paths below a folder that git does not ignore, relative to it; None if git cannot say.
+
+    Those of repositories inside are among them. Some may be links or gone.
+    """
+    found: list[str] = []
+    queue = [""]
+    while queue and len(queue) < _MAX_NESTED:
+        inner = queue.pop()
+        arguments = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
+        answer = _run(folder / inner, arguments, _LIST_S)
+        if answer is None and not inner:
+            return None
+        for name in filter(None, os.fsdecode(answer or b"").split("\0")):
+            path = f"{inner}{name}"
+            if name.endswith("/"):
+                queue.append(path)
+            else:
+                found.append(path)
+    return found
+
+
+def _run(folder: Path, arguments: Sequence[str], timeout_s: float, stdin: bytes = b"") -> bytes | None:
+    """Return what git prints; None if it is not installed, fails, or takes too long."""
+    program = shutil.which("git")
+    if program is None or not os.path.isabs(program):  # noqa: PTH117 - Windows finds one in the working directory
+        return None
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = [program, *_OPTIONS, *arguments]
+    try:
+        done = subprocess.run(
+            command, check=False, cwd=folder, env=own, input=stdin, capture_output=True, timeout=timeout_s
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        _log.warning("git did not answer (%s); draftline reads the ignore files itself.", type(error).__name__)
+        return None
+    return done.stdout if done.returncode in (0, 1) else None
