@@ -40,6 +40,15 @@ async def test_nothing_is_streamed_twice():
     ]
 
 
+async def test_a_kept_answer_is_dropped_when_another_document_changes():
+    editor = ScriptedEditor("x = ")
+    assert texts(await editor.ask_and_hear("old_name()")) == ["old_name()"]
+    assert texts(await editor.ask()) == ["old_name()"]
+    other = editor.documents.open(types.TextDocumentItem("file:///b.py", "python", 1, "def old_name"))
+    editor.completer.document_changed(other, [other.lines.replace(Place(0, 4), Place(0, 7), "new")])
+    assert texts(await editor.ask_and_hear("new_name()")) == ["new_name()"]
+
+
 async def test_only_what_continues_the_selected_item_of_the_editors_list_is_shown():
     editor = ScriptedEditor("x.na")
     start = types.Position(0, 2)
