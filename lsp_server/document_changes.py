@@ -66,10 +66,9 @@ class DocumentChanges:
         if cells.structure is not None:
             for document in self.documents.change_cells(params.notebook_document.uri, cells.structure):
                 self._closed(document)
+            self.completer.drop_kept()
         for content in cells.text_content or ():
             self.change(types.DidChangeTextDocumentParams(content.document, content.changes))
-        for document in self.documents.cells_below(params.notebook_document.uri, cells):
-            self.completer.text_above_changed(document)
 
     def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:
         """Handle a closed notebook."""

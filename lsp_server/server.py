@@ -17,6 +17,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 
 from lsp_server import messages
+from lsp_server.client_profile import profile_of
 from lsp_server.wire.protocol import AnsweringProtocol
 
 if TYPE_CHECKING:
@@ -161,8 +162,9 @@ def _register_life(server: DraftlineServer) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
         server.remember(params)
-        text_document = params.capabilities.text_document
-        if not (text_document and text_document.inline_completion):
+        if profile_of(params).has_inline:
+            _register_inline_completion(server)
+        else:
             _register_list_completion(server)
 
     @server.feature(types.INITIALIZED)
@@ -214,11 +216,6 @@ def _register_tables(server: DraftlineServer) -> None:
 
 
 def _register_completion(server: DraftlineServer) -> None:
-    # Without explicit options pygls does not advertise the capability.
-    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
-    async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList:
-        return await server.session.inline_completion(params)
-
     @server.feature(messages.EDIT)
     async def edit(params: Any) -> dict[str, str]:  # noqa: ANN401 - untyped JSON
         with _refusing():
@@ -232,6 +229,13 @@ def _register_completion(server: DraftlineServer) -> None:
 
     server.feature(messages.NEXT_EDIT)(next_edits)
     server.feature(messages.COPILOT_NEXT_EDIT)(next_edits)
+
+
+def _register_inline_completion(server: DraftlineServer) -> None:
+    # Without explicit options pygls does not advertise the capability.
+    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
+    async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList:
+        return await server.session.inline_completion(params)
 
 
 def _register_list_completion(server: DraftlineServer) -> None:

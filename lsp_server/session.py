@@ -12,6 +12,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from lsp_server import client_registration
+from lsp_server.client_profile import ClientProfile, profile_of
 from lsp_server.client_settings import ClientSettings
 from lsp_server.document_changes import DocumentChanges
 from lsp_server.documents.documents import Document, DocumentStore
@@ -33,7 +34,7 @@ from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggesting import items
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.preparation import Preparer
-from lsp_server.suggesting.query import Answer, Query, situation_at
+from lsp_server.suggesting.query import Answer, Query, selected_text, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
@@ -54,6 +55,7 @@ class Session:
         self.folders = WorkspaceFolders()
         self._settings = ClientSettings(server, self.folders)
         self._shows_progress = False
+        self._profile = ClientProfile()
         self.status = StatusReporter(server.protocol.notify)
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         ask = partial(client_registration.ask_to_choose, server)
@@ -110,6 +112,7 @@ class Session:
         self.documents.encoding = PositionEncoding(self._server.workspace.position_encoding or PositionEncoding.UTF16)
         window = params.capabilities.window
         self._shows_progress = bool(window and window.work_done_progress)
+        self._profile = profile_of(params)
         self._settings.initialize(params.initialization_options)
 
     async def start(self) -> None:
@@ -137,6 +140,7 @@ class Session:
         query = self._query(params.text_document.uri, params.position, invoked=invoked)
         if query is None:
             return types.InlineCompletionList(items=[])
+        query = replace(query, selected=selected_text(query, params.context.selected_completion_info))
         answer = await self.completer.answer(query)
         return types.InlineCompletionList(items=items.inline_items(query, answer))
 
@@ -207,6 +211,7 @@ class Session:
             received=self.completer.clock(),
             settings=settings,
             arm=arm,
+            profile=self._profile,
         )
 
     def _send_partial(self, query: Query, answer: Answer, done: bool) -> None:  # noqa: FBT001 - callbacks are called by position

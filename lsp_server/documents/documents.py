@@ -163,15 +163,6 @@ class DocumentStore:
             self.open(opened, notebook_uri)
         return closed
 
-    def cells_below(self, notebook_uri: str, change: types.NotebookDocumentCellChanges) -> list[Document]:
-        """Return the cells of a notebook below a change, which was applied: their `text_above` may be another now."""
-        order = self._notebooks.get(notebook_uri, [])
-        changed = {content.document.uri for content in change.text_content or ()}
-        starts = [index + 1 for index, uri in enumerate(order) if uri in changed]
-        starts += [change.structure.array.start] if change.structure is not None else []
-        below = [self._documents.get(uri) for uri in order[min(starts, default=len(order)) :]]
-        return [document for document in below if document is not None]
-
     def _close_all(self, items: Sequence[types.TextDocumentIdentifier]) -> list[Document]:
         closed = [self.close(item.uri) for item in items]
         return [document for document in closed if document is not None]

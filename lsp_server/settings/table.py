@@ -32,6 +32,15 @@ class NextEditMode(StrEnum):
     OFF = "off"
 
 
+class ItemRange(StrEnum):
+    """What an item of the editor replaces after the cursor; `auto` is what the editor is known to handle."""
+
+    AUTO = "auto"
+    CURSOR = "cursor"
+    REPLACED = "replaced"
+    LINE = "line"
+
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -198,6 +207,13 @@ class Settings:
         default=False,
         scope=Scope.CLIENT,
         description="Whether the server sends a suggestion while it is generated (`draftline/partialCompletion`).",
+    )
+    item_range: ItemRange = setting(
+        default=ItemRange.AUTO,
+        scope=Scope.CLIENT,
+        description="What a suggestion replaces after the cursor: `cursor` nothing; `replaced` the closers that its "
+        "text contains; `line` the rest of the line, which its text then ends with; `auto` what the editor is known to "
+        "show and accept correctly.",
     )
     layout: Layout | Literal["auto"] = setting(
         default="auto", description="Order of prefix and suffix in the prompt; `auto` is the model's own order."

@@ -91,6 +91,12 @@ class DocumentState:
             self.ahead.cancel()
         self.ahead = None
 
+    def drop_kept(self) -> None:
+        """Cancel and drop what no query waits for."""
+        self.drop_ahead()
+        if not self.turn.waits:
+            self.clear()
+
     def end_accepted(self, id_: str) -> None:
         """Drop an accepted suggestion, but not the one that was generated for the text after it, nor a newer query.
 

@@ -180,14 +180,17 @@ class Generation:
             return None
         suggestion = self.last.suggestions[whole.index]
         gone = shown.typed + len(shown.text)
-        text = whole.text[len(shown.text) :]
+        text, after = whole.text[len(shown.text) :], now.with_accepted(shown)
+        replaced = whole.replace_after - shown.replace_after
+        if text == after.suffix[:replaced]:
+            return None
         left = replace(
             suggestion,
             text=text,
-            replace_after=whole.replace_after - shown.replace_after,
+            replace_after=replaced,
             ends=tuple((end - gone, value) for end, value in suggestion.ends if end - gone <= len(text)),
         )
-        rest = Generation(id_, now.with_accepted(shown), is_streamed=self.is_streamed)
+        rest = Generation(id_, after, is_streamed=self.is_streamed)
         rest.last = replace(self.last, suggestions=(left,), done=True, statistics=None, whole=1)
         rest.follows = self.id
         rest._end()

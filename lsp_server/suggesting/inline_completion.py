@@ -80,6 +80,8 @@ class InlineCompleter:
 
     def document_changed(self, document: Document, edits: Sequence[Edit]) -> None:
         """Note a change of the text. Cancel the generations that fit none of the likely cursor positions."""
+        if edits:
+            self.drop_kept(document.uri)
         state = self._states.get(document.uri)
         if state is None or not edits:
             return
@@ -96,11 +98,11 @@ class InlineCompleter:
         else:
             generation.note_use(fitting, wants_all=False)  # some editors narrow the suggestion without a request
 
-    def text_above_changed(self, document: Document) -> None:
-        """Note a change in the cells above a notebook's cell. What was generated in advance did not see it."""
-        state = self._states.get(document.uri)
-        if state is not None:
-            state.drop_ahead()
+    def drop_kept(self, changed_uri: str = "") -> None:
+        """Drop the answers that are kept for other documents than a changed one: it may have been in their prompts."""
+        for uri, state in self._states.items():
+            if uri != changed_uri:
+                state.drop_kept()
 
     def cursor_moved(self, document: Document, place: Place) -> bool:
         """Note a moved cursor; return whether a generation fits it. Cancel one that does not, and answer its query."""

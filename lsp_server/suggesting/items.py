@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -11,17 +12,19 @@ from lsp_server.documents.position_encoding import units_from_column
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.gate.features import is_word_character
 from lsp_server.messages import ACCEPTED_COMMAND
+from lsp_server.settings.table import ItemRange
 from lsp_server.suggesting.narrowing import Remainder
 from lsp_server.suggesting.query import Answer, Query
 
 
 def inline_items(query: Query, answer: Answer) -> list[types.InlineCompletionItem]:
     """Return the items of `textDocument/inlineCompletion`. Their command reports an acceptance to the server."""
+    fitted = (_with_line(query, left) if query.item_range is ItemRange.LINE else left for left in answer.remainders)
     return [
         types.InlineCompletionItem(
             insert_text=left.text, range=_replaced_range(query, left), command=_command(answer, left)
         )
-        for left in answer.remainders
+        for left in fitted
     ]
 
 
@@ -31,6 +34,9 @@ def list_items(query: Query, answer: Answer) -> list[types.CompletionItem]:
         return []
     left = answer.remainders[0]
     word = _word_before(query)
+    inserted = word + left.text
+    if query.profile.list_mode is types.InsertTextMode.AdjustIndentation:
+        inserted = _relative_to_line(query, inserted)
     start = types.Position(query.position.line, query.position.character - _units(query, word))
     return [
         types.CompletionItem(
@@ -38,10 +44,10 @@ def list_items(query: Query, answer: Answer) -> list[types.CompletionItem]:
             label_details=types.CompletionItemLabelDetails(description="draftline"),
             kind=types.CompletionItemKind.Text,
             documentation=word + left.text,
-            preselect=True,
             sort_text=" ",  # before every name; Emacs refuses a NUL
             filter_text=word or None,
-            text_edit=types.TextEdit(types.Range(start, _replaced_range(query, left).end), word + left.text),
+            text_edit=types.TextEdit(types.Range(start, _replaced_range(query, left).end), inserted),
+            insert_text_mode=query.profile.list_mode,
             command=_command(answer, left),
         )
     ]
@@ -59,6 +65,20 @@ def partial_params(query: Query, answer: Answer, *, done: bool) -> dict[str, Any
         ],
         "done": done,
     }
+
+
+def _with_line(query: Query, left: Remainder) -> Remainder:
+    """Return a remainder that replaces the rest of the cursor's line, and ends with what it would have left of it."""
+    line = split_lines(query.situation.suffix)[0].rstrip("\r\n")
+    return replace(left, text=left.text + line[left.replace_after :], replace_after=len(line))
+
+
+def _relative_to_line(query: Query, text: str) -> str:
+    """Return a text whose further lines have no indentation of the cursor's line: the client adds it to each."""
+    line = split_lines(query.situation.prefix)[-1]
+    indentation = line[: len(line) - len(line.lstrip(" \t"))]
+    first, *others = split_lines(text)
+    return first + "".join(other.removeprefix(indentation) for other in others)
 
 
 def _command(answer: Answer, left: Remainder) -> types.Command:

@@ -122,6 +122,18 @@ def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
     return replace(left, text=text, replace_after=replaced)
 
 
+def inserted(left: Remainder, now: Situation) -> Remainder:
+    """Return a remainder that replaces nothing, for editors that can only insert.
+
+    Where the text ends with what it replaces, the document becomes the same. Elsewhere the text ends before the first
+    replaced character.
+    """
+    replaced = now.suffix[: left.replace_after]
+    if left.text.endswith(replaced):
+        return replace(left, text=left.text.removesuffix(replaced), replace_after=0)
+    return replace(left, text=left.text[: _first_replaced(left.text, replaced)].rstrip(), replace_after=0)
+
+
 def opens_pair(left: Remainder, now: Situation) -> bool:
     """Return whether a text goes on in a new line between a bracket and its closer, which stays after its end.
 
@@ -234,6 +246,17 @@ def _own_closers(text: str, after: str) -> int:
         elif text.startswith(character, at) or (character == ">" and ">" in text[at:]):
             count, at = place, text.index(character, at) + 1
     return count
+
+
+def _first_replaced(text: str, replaced: str) -> int:
+    """Return where a text contains the first of the characters that it replaces; 0 if that is nowhere."""
+    string = _string_around(replaced)
+    found = scan(text, "", string)
+    if string:
+        return max(0, found.string_end - len(string))
+    if replaced[0] in BRACKET_CLOSERS:
+        return found.unopened[0].offset if found.unopened else 0
+    return max(0, text.find(replaced[0]))
 
 
 def _opened_later(text: str, length: int, after: str) -> int:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lsprotocol import types
 
+from lsp_server.client_profile import ClientProfile
 from lsp_server.documents.documents import Document
 from lsp_server.documents.edit_places import last_insertion
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.experiment import Arm
-from lsp_server.settings.table import Settings
+from lsp_server.settings.table import ItemRange, Settings
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Situation
 
@@ -40,6 +41,9 @@ class Query:
         settings: The settings for this request.
         arm: Arm of the running experiment that the settings belong to.
         single: Whether the client shows only one suggestion, so that no alternatives are requested.
+        profile: What the client does with suggestions.
+        selected: The text after the cursor that the selected item of the client's completion list would insert, ""
+            without one; None if it would change text before the cursor, so that no suggestion continues it.
     """
 
     document: Document
@@ -52,6 +56,14 @@ class Query:
     settings: Settings
     arm: Arm
     single: bool = False
+    profile: ClientProfile = field(default_factory=ClientProfile)
+    selected: str | None = ""
+
+    @property
+    def item_range(self) -> ItemRange:
+        """What the items of the answer replace after the cursor: as configured, else as the client is known."""
+        configured = self.settings.item_range
+        return self.profile.item_range if configured is ItemRange.AUTO else configured
 
     @property
     def configured(self) -> int:
@@ -82,6 +94,15 @@ class Answer:
     def id(self) -> str:
         """The completion's id; "" without a generation."""
         return self.generation.id if self.generation else ""
+
+
+def selected_text(query: Query, selected: types.SelectedCompletionInfo | None) -> str | None:
+    """Return what a selected list item would insert after the cursor; None if it also changes text before it."""
+    if selected is None:
+        return ""
+    lines = query.document.lines
+    typed = lines.between(query.document.place(selected.range.start), query.place)
+    return selected.text.removeprefix(typed) if selected.text.startswith(typed) else None
 
 
 def situation_at(document: Document, place: Place) -> Situation:

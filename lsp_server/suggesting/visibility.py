@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.settings.table import ItemRange
 from lsp_server.suggesting.generation import Generation
-from lsp_server.suggesting.narrowing import Remainder
+from lsp_server.suggesting.narrowing import Remainder, inserted
 from lsp_server.suggesting.query import Query
 from lsp_server.suggesting.request_policy import RequestPolicy
 
@@ -39,7 +40,10 @@ class Visibility:
     def offered(self, query: Query, generation: Generation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
         """Return what a query shows of a generation's remainders; nothing if it is hidden, as is noted in it."""
         is_whole = query.invoked or generation.is_requested or query.settings.whole_lines
-        offered = left if is_whole else generation.worthwhile(query.situation, left)
+        left = tuple(one for one in left if query.selected is not None and one.text.startswith(query.selected))
+        offered = left if is_whole or not left else generation.worthwhile(query.situation, left)
+        if query.item_range is ItemRange.CURSOR:
+            offered = tuple(one for one in (inserted(each, query.situation) for each in offered) if one.text)
         strictness = Strictness.OFF if query.invoked else query.settings.gate
         withheld = len(left[0].text) - len(offered[0].text) if offered else 0
         hides = self.policy.acceptance.hides

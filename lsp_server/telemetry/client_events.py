@@ -87,6 +87,7 @@ class ClientEvents:
         self._recorder = recorder
         self._offers: OrderedDict[str, _Offer] = OrderedDict()
         self._changed: _Change | None = None
+        self._reports_showing = False  # of one that does not, nobody knows what its user refused
 
     def offered(self, query: Query, answer: Answer) -> None:
         """Remember a completion that the client received; a later answer of it replaces an earlier one."""
@@ -122,6 +123,7 @@ class ClientEvents:
 
     def shown(self, item: ItemName) -> None:
         """Handle a suggestion that was on the screen long enough to be read."""
+        self._reports_showing = True
         if item.id in self._offers:
             self._recorder.shown(item.id)
             self._policy.acceptance.shown(item.id)
@@ -161,5 +163,7 @@ class ClientEvents:
 
     def _accepted(self, offer: _Offer, id_: str, text: str, *, whole: bool) -> None:
         inserted = offer.accept(text)
-        self._recorder.accepted(offer.document, offer.place, id_, text, inserted=inserted, whole=whole)
-        self._policy.acceptance.accepted(id_)
+        shown = self._reports_showing
+        self._recorder.accepted(offer.document, offer.place, id_, text, inserted=inserted, whole=whole, shown=shown)
+        if shown:
+            self._policy.acceptance.accepted(id_)

@@ -85,7 +85,7 @@ _SAVE = (
 )
 _SHOWN = "UPDATE suggestions SET shown = 1 WHERE id = ?"
 _ACCEPTED = (
-    "UPDATE suggestions SET outcome = ?, decided_at = ?, shown = 1, "
+    "UPDATE suggestions SET outcome = ?, decided_at = ?, shown = max(shown, ?), "
     "accepted_characters = max(accepted_characters, ?) WHERE id = ? AND outcome != 'accepted'"
 )
 _REJECTED = "UPDATE suggestions SET outcome = ?, decided_at = ? WHERE id = ? AND outcome = ''"
@@ -136,10 +136,10 @@ class Telemetry:
         """Record that a suggestion was on the screen long enough to be read."""
         self._queue.put(Write(_SHOWN, (id_,)))
 
-    def accepted(self, id_: str, characters: int, *, whole: bool) -> None:
-        """Record that a suggestion, or its beginning, was accepted, and so shown."""
+    def accepted(self, id_: str, characters: int, *, whole: bool, shown: bool = True) -> None:
+        """Record that a suggestion, or its beginning, was accepted, and whether that tells that it was shown."""
         outcome = ACCEPTED if whole else PARTLY_ACCEPTED
-        self._queue.put(Write(_ACCEPTED, (outcome, self._clock(), characters, id_)))
+        self._queue.put(Write(_ACCEPTED, (outcome, self._clock(), shown, characters, id_)))
 
     def rejected(self, id_: str, how: str) -> None:
         """Record that a suggestion left the screen without acceptance. A partial acceptance stays the outcome."""

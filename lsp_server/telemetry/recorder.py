@@ -117,14 +117,23 @@ class SuggestionRecorder:
         if self._telemetry is not None:
             self._telemetry.shown(id_)
 
-    def accepted(self, document: Document, place: Place, id_: str, text: str, *, inserted: int, whole: bool) -> None:
+    def accepted(
+        self, document: Document, place: Place, id_: str, text: str, *, inserted: int, whole: bool, shown: bool
+    ) -> None:
         """Record the acceptance of a text at a position. Its edit may arrive shortly before or after.
 
-        `inserted` is the number of characters that were inserted by accepting, and not typed.
+        Args:
+            document: The document.
+            place: The position.
+            id_: The completion's id.
+            text: The accepted text.
+            inserted: Number of characters that were inserted by accepting, and not typed.
+            whole: Whether nothing of the suggestion is left.
+            shown: Whether the suggestion counts as shown, because the client reports what it shows.
         """
         if self._telemetry is None:
             return
-        self._telemetry.accepted(id_, inserted, whole=whole)
+        self._telemetry.accepted(id_, inserted, whole=whole, shown=shown)
         if not self._persistence.accepted(id_, document, place, text):
             announced = _Announced(id_, place, text, self._clock() + _EDIT_DELAY_S)
             self._announced.setdefault(document.uri, []).append(announced)

@@ -21,7 +21,8 @@ _GROUPS = {
     "drafter": "(SELECT key FROM json_each(accepted_by_drafter) ORDER BY value DESC LIMIT 1)",
 }
 _SHOWN = "shown = 1"
-_ACCEPTED = "outcome IN ('accepted', 'partly')"
+_TAKEN = "outcome IN ('accepted', 'partly')"
+_ACCEPTED = f"{_TAKEN} AND {_SHOWN}"  # not from editors that do not report what they show: it would be all of theirs
 
 
 def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
@@ -30,9 +31,11 @@ def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
     query = (
         f"SELECT count(*) FILTER (WHERE reason = ''), count(*) FILTER (WHERE {_SHOWN}), "  # noqa: S608 - our own parts
         f"count(*) FILTER (WHERE {_ACCEPTED}), coalesce(sum(characters) FILTER (WHERE {_SHOWN}), 0), "
-        f"coalesce(sum(accepted_characters), 0) FROM suggestions WHERE {where}"
+        "coalesce(sum(accepted_characters), 0), "
+        f"coalesce(sum(min(accepted_characters, characters)) FILTER (WHERE {_ACCEPTED}), 0) "
+        f"FROM suggestions WHERE {where}"
     )
-    offered, shown, accepted, shown_characters, accepted_characters = store.execute(query, values).fetchone()
+    offered, shown, accepted, shown_characters, accepted_characters, taken = store.execute(query, values).fetchone()
     latency = _times(store, where, values)
     reasons = _reasons(store, selection, where, values)
     return Report(
@@ -42,6 +45,7 @@ def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
         accepted=accepted,
         shown_characters=shown_characters,
         accepted_characters=accepted_characters,
+        taken_characters=taken,
         written_characters=_written(store, selection),
         outcomes=_counts(store, "outcome", f"{where} AND outcome != ''", values),
         remaining=_remaining(store, where, values),

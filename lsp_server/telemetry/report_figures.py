@@ -108,9 +108,10 @@ class Report:
         selection: The part of the store that the report is on.
         offered: Number of suggestions that the editor received.
         shown: Number of suggestions that were on the screen long enough to be read.
-        accepted: Number of suggestions that were accepted, in whole or in part.
+        accepted: Number of shown suggestions that were accepted, in whole or in part.
         shown_characters: Characters of the shown suggestions.
         accepted_characters: Characters that were inserted by accepting.
+        taken_characters: Characters of the shown suggestions that were accepted.
         written_characters: Characters that were inserted into documents, by typing or by accepting.
         outcomes: Number of suggestions by outcome.
         remaining: How much of the accepted text remained, by checkpoint.
@@ -129,6 +130,7 @@ class Report:
     accepted: int
     shown_characters: int
     accepted_characters: int
+    taken_characters: int
     written_characters: int
     outcomes: Mapping[str, int]
     remaining: tuple[Remaining, ...]
@@ -148,7 +150,7 @@ class Report:
     @property
     def character_acceptance(self) -> Estimate:
         """The accepted share of the shown characters."""
-        return share(min(self.accepted_characters, self.shown_characters), self.shown_characters)
+        return share(self.taken_characters, self.shown_characters)
 
     @property
     def written_share(self) -> float:

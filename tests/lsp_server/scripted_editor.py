@@ -7,16 +7,17 @@ from dataclasses import replace
 from lsprotocol import types
 
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
+from lsp_server.client_profile import ClientProfile
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.experiment import NO_ARM
 from lsp_server.settings.switched_off import SwitchedOff
-from lsp_server.settings.table import Settings
+from lsp_server.settings.table import ItemRange, Settings
 from lsp_server.status import StatusReporter
 from lsp_server.suggesting.inline_completion import InlineCompleter
-from lsp_server.suggesting.query import Query, situation_at
+from lsp_server.suggesting.query import Query, selected_text, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_policy import RequestPolicy
 
@@ -104,6 +105,7 @@ class ScriptedEditor:
         self.documents = DocumentStore()
         self.document = self.documents.open(types.TextDocumentItem(URI, language, 1, text))
         self.cursor = cursor if cursor is not None else len(text)
+        self.profile = ClientProfile(item_range=ItemRange.REPLACED)
         self.partials = []
         self.answers = []
         self.statuses = []
@@ -177,7 +179,7 @@ class ScriptedEditor:
         self.cursor -= count
         self.edit(self.cursor, self.cursor + count, "")
 
-    def ask(self, *, invoked=False):
+    def ask(self, *, invoked=False, selected=None):
         """Request a completion at the cursor, and return the task that waits for the answer."""
         place = self.place()
         settings, arm = self.settings_of(URI)
@@ -191,8 +193,9 @@ class ScriptedEditor:
             received=self.clock(),
             settings=settings,
             arm=arm,
+            profile=self.profile,
         )
-        return asyncio.ensure_future(self.completer.answer(query))
+        return asyncio.ensure_future(self.completer.answer(replace(query, selected=selected_text(query, selected))))
 
     async def ask_and_hear(self, *said, invoked=False, **options):
         """Request a completion, let the engine stream these texts, the last as final, and return the answer."""

@@ -223,7 +223,6 @@ async def test_a_client_without_inline_completion_gets_one_list_item(paced, star
         types.CompletionParams(types.TextDocumentIdentifier(URI), types.Position(0, 7))
     )
     (item,) = found.items
-    assert item.preselect
     assert item.label == "val 0 1 2"
     assert item.text_edit.new_text == "val 0 1 2"
     assert item.text_edit.range == types.Range(types.Position(0, 4), types.Position(0, 7))

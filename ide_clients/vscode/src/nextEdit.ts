@@ -8,6 +8,7 @@ import { changedText, summaryOf } from "./lines.js";
 import { setting } from "./settings.js";
 
 const STATE = "draftline.nextEdit"; // whether an edit is on the screen
+const TAB = "draftline.nextEditTab"; // whether Tab jumps to it or applies it
 const METHOD = "draftline/nextEdit";
 const DIAGNOSTICS = "draftline/diagnostics";
 const [MAX_DIAGNOSTICS, MAX_MESSAGE] = [64, 300]; // what the server reads of them
@@ -41,6 +42,7 @@ export class NextEdits implements vscode.Disposable {
   private telling: NodeJS.Timeout | undefined;
   private told = ""; // the diagnostics that the server got last
   private isApplying = false;
+  private isFollowing = false; // the cursor is where Tab has brought it
   private passed = ""; // the edit that was on the screen when the user typed elsewhere; not shown again by itself
   private readonly old = vscode.window.createTextEditorDecorationType({ textDecoration: "line-through", opacity: "0.6" });
   private readonly added = vscode.window.createTextEditorDecorationType({});
@@ -51,7 +53,10 @@ export class NextEdits implements vscode.Disposable {
       this.hide();
       this.onDiagnostics(editor ? [editor.document.uri] : []); // those that changed in the background
     }),
-    vscode.window.onDidChangeTextEditorSelection(() => { this.draw(); }),
+    vscode.window.onDidChangeTextEditorSelection(({ kind }) => {
+      this.isFollowing &&= kind === undefined; // by an extension: this one jumps and applies
+      this.draw();
+    }),
     vscode.window.onDidChangeTextEditorVisibleRanges(() => { this.draw(); }),
   );
 
@@ -97,6 +102,7 @@ export class NextEdits implements vscode.Disposable {
       return;
     }
     const { editor, range, raw } = shown;
+    this.isFollowing = true;
     if (editor.selection.active.line !== range.start.line) {
       editor.selection = new vscode.Selection(range.start, range.start);
       editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
@@ -134,7 +140,8 @@ export class NextEdits implements vscode.Disposable {
     if (shown) {
       shown.editor.setDecorations(this.old, []);
       shown.editor.setDecorations(this.added, []);
-      void setShown(false);
+      void setContext(STATE, false);
+      void setContext(TAB, false);
     }
   }
 
@@ -161,9 +168,17 @@ export class NextEdits implements vscode.Disposable {
   private async show(shown: Shown): Promise<void> {
     if (isCurrent(shown)) {
       this.shown = shown;
-      await setShown(true); // before the colours: who sees them can press the keys
+      await setContext(TAB, this.takesTab(shown));
+      await setContext(STATE, true); // before the colours: who sees them can press the keys
       this.draw();
     }
+  }
+
+  /** Return whether Tab is the edit's key at the cursor: in its first line, after another edit, or where it indents none. */
+  private takesTab({ editor, range }: Shown): boolean {
+    const { line, character } = editor.selection.active;
+    const indentation = editor.document.lineAt(line).firstNonWhitespaceCharacterIndex;
+    return this.isFollowing || line === range.start.line || character > indentation;
   }
 
   private draw(): void {
@@ -171,6 +186,7 @@ export class NextEdits implements vscode.Disposable {
       return;
     }
     const { editor, range } = this.shown;
+    void setContext(TAB, this.takesTab(this.shown));
     const isVisible = editor.visibleRanges.some((part) => part.start.line <= range.start.line && range.start.line <= part.end.line);
     const { old, added } = isVisible ? diffOf(this.shown) : { old: [], added: [hintOf(this.shown)] };
     editor.setDecorations(this.old, old);
@@ -181,6 +197,7 @@ export class NextEdits implements vscode.Disposable {
     if (contentChanges.length === 0 || document !== vscode.window.activeTextEditor?.document || this.isApplying) {
       return;
     }
+    this.isFollowing = false;
     this.passed = this.shown ? nameOf(this.shown.raw) : this.passed;
     this.hide();
     this.soon(TYPING_PAUSE_MS);
@@ -255,6 +272,6 @@ function textAfter(position: vscode.Position, contentText: string): vscode.Decor
   return { range: new vscode.Range(position, position), renderOptions: { after: { contentText, color: GHOST } } };
 }
 
-function setShown(isShown: boolean): Thenable<unknown> {
-  return vscode.commands.executeCommand("setContext", STATE, isShown);
+function setContext(key: string, value: boolean): Thenable<unknown> {
+  return vscode.commands.executeCommand("setContext", key, value);
 }

@@ -8,6 +8,7 @@ import {
   type Origin,
   type Position,
   answers,
+  continuing,
   isSameOffer,
   isTyping,
   lastLineTyped,
@@ -116,4 +117,11 @@ test("a change elsewhere in the document ends a request, typing at its position 
   assert.equal(lastLineTyped(origin, 2, [change(0, 0, "import os\n")]), undefined);
   assert.equal(lastLineTyped(origin, 2, [change(9, 9, "y")]), undefined);
   assert.equal(lastLineTyped(origin, 2, [change(2, 3, "")]), undefined);
+});
+
+test("only what continues the selected item of the editor's list is shown", () => {
+  const [first] = remaindersOf(offerAt("x.na|", "me()"), source("x.na"), { line: 0, character: 4 });
+  const shown = (text: string, start: number) => continuing(first ? [first] : [], "x.na", { start, text }).length;
+  assert.deepEqual([shown("name", 2), shown("nap", 2), shown("me", 4), shown("other", 2)], [1, 0, 1, 0]);
+  assert.equal(continuing(first ? [first] : [], "x.na", undefined).length, 1);
 });

@@ -230,6 +230,18 @@ export function remaindersOf(offer: Offer, document: TextSource, cursor: Positio
     .filter(({ replaced }) => replaced >= 0);
 }
 
+/**
+ * Return the remainders that continue the selected item of the editor's list, which would insert `selected.text` in place
+ * of what begins at `selected.start`. The editor shows no others.
+ */
+export function continuing(
+  remainders: readonly Remainder[],
+  before: string,
+  selected: { readonly start: number; readonly text: string } | undefined,
+): Remainder[] {
+  return remainders.filter(({ text }) => !selected || (before.slice(selected.start) + text).startsWith(selected.text));
+}
+
 /** Return what remains of each item after a change, at a likely cursor: after the new text, or before closers at its end. */
 export function remaindersAfter(offer: Offer, document: TextSource, { range: { start }, text }: Change): Remainder[] {
   for (let length = text.length; length >= 0; length--) {

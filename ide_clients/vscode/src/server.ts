@@ -151,7 +151,7 @@ export class Server implements vscode.Disposable {
   private options(): LanguageClientOptions {
     return {
       documentSelector: [{ scheme: "file" }, { scheme: "untitled" }, { scheme: "vscode-notebook-cell" }],
-      initializationOptions: { streaming: true }, // the settings are requested: what is set here could not be reset
+      initializationOptions: { streaming: true, itemRange: "replaced" }, // the settings are requested: what is set here could not be reset
       outputChannel: this.log,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       middleware: {

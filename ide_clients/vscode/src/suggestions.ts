@@ -9,7 +9,7 @@ import type { LanguageClient } from "vscode-languageclient/node";
 import { Drawing } from "./drawing.js";
 import { reasonOf } from "./errors.js";
 import type { Offer, Origin, PartialCompletion, RawItem } from "./offer.js";
-import { answers, isSameOffer, isTyping, lastLineTyped, readOffer, remaindersAfter, remaindersOf } from "./offer.js";
+import { answers, continuing, isSameOffer, isTyping, lastLineTyped, readOffer, remaindersAfter, remaindersOf } from "./offer.js";
 import { OwnCall } from "./ownCall.js";
 import { setting } from "./settings.js";
 import type { Signals } from "./signals.js";
@@ -60,7 +60,7 @@ export class Suggestions implements vscode.Disposable {
     const isInvoked = context.triggerKind === Invoke && !isRetry;
     const isRefresh = this.drawing.take(document, position, isInvoked);
     const wantsMore = isInvoked && !isRefresh && (this.offer === undefined || this.offer.items.length === 1);
-    const shown = this.itemsAt(document, position);
+    const shown = this.itemsAt(document, position, context);
     if (isRefresh || (shown.length > 0 && !wantsMore)) {
       return shown;
     }
@@ -69,7 +69,7 @@ export class Suggestions implements vscode.Disposable {
     }
     const inContext = isRetry ? { ...context, triggerKind: Automatic } : context;
     await this.request(document, position, inContext, token, shown[0]?.insertText as string | undefined);
-    return token.isCancellationRequested ? [] : this.itemsAt(document, position);
+    return token.isCancellationRequested ? [] : this.itemsAt(document, position, context);
   }
 
   /** Show text that is still growing. */
@@ -121,12 +121,18 @@ export class Suggestions implements vscode.Disposable {
     vscode.Disposable.from(this.drawing, ...this.subscriptions).dispose();
   }
 
-  private itemsAt(document: vscode.TextDocument, position: vscode.Position): vscode.InlineCompletionItem[] {
+  private itemsAt(
+    document: vscode.TextDocument,
+    position: vscode.Position,
+    { selectedCompletionInfo: selected }: vscode.InlineCompletionContext,
+  ): vscode.InlineCompletionItem[] {
     const { offer } = this;
     if (offer?.origin.uri !== document.uri.toString()) {
       return [];
     }
-    const remainders = remaindersOf(offer, document, position).filter(({ text }) => text !== "");
+    const left = remaindersOf(offer, document, position).filter(({ text }) => text !== "");
+    const before = document.lineAt(position.line).text.slice(0, position.character);
+    const remainders = continuing(left, before, selected && { start: selected.range.start.character, text: selected.text });
     const [first] = remainders;
     if (first) {
       this.signals.shown(offer, first.item);

@@ -65,7 +65,7 @@ def print_comparison(names: list[str], reports: list[Report]) -> None:
 def _summary(report: Report) -> Table:
     table = Table(title="Summary", title_justify="left", show_header=False)
     table.add_row("suggestions offered", str(report.offered))
-    table.add_row("suggestions shown", str(report.shown))
+    table.add_row("suggestions shown", f"{report.shown}  (in editors that report it)")
     table.add_row("suggestions accepted", f"{report.accepted}  ({_of_shown(report.acceptance)})")
     table.add_row("characters accepted", f"{report.accepted_characters}  ({_of_shown(report.character_acceptance)})")
     if report.selection.whole:

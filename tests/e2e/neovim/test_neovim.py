@@ -220,6 +220,18 @@ def test_leaving_insert_mode_dismisses_the_suggestion(edit):
     assert neovim.lua("return vim.fn.maparg('<Tab>', 'i', false, true).desc") != "draftline"
 
 
+def test_leaving_insert_mode_refuses_nothing_so_the_next_line_gets_a_suggestion_at_once(edit):
+    neovim = edit(MULTIPLY)
+    neovim.type("Are")
+    full_ghost(neovim, "b")
+    neovim.type("<Esc>")
+    neovim.wait_for_no_ghost()
+    neovim.type("ccre")
+    full_ghost(neovim, "b")
+    rejections = "return vim.iter(sent):filter(function(m) return m == 'draftline/didRejectCompletion' end):totable()"
+    assert len(neovim.lua(rejections)) == 1  # as moved
+
+
 def test_the_status_line_and_the_health_check_report_no_problem(edit):
     neovim = edit(MULTIPLY)
     assert neovim.lua("return require('draftline').status()") == "draftline ✓"

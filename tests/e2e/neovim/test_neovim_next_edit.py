@@ -13,7 +13,7 @@ ROW = """(function()
   local marks = space and vim.api.nvim_buf_get_extmarks(0, space, 0, -1, {}) or {}
   return marks[1] and marks[1][2] + 1 or 0
 end)()"""
-MAPPED = "vim.fn.maparg('<Tab>', 'n') .. vim.fn.maparg('<Esc>', 'n')"
+MAPPED = "vim.fn.maparg('<Tab>', 'n') .. vim.fn.maparg('X', 'n')"
 
 
 def wait_for_edit(neovim, line: int) -> None:
@@ -37,7 +37,7 @@ def apply(neovim, line: int) -> None:
 @pytest.fixture
 def renamed(edit):
     """Neovim after an import was renamed, with the first edit on the screen."""
-    neovim = edit("import jsonlib\n" + USES)
+    neovim = edit("import jsonlib\n" + USES, options="keys = { refuse_edit = 'X' }")
     neovim.type("gg0wciwfastjson<Esc>")
     wait_for_edit(neovim, 5)
     return neovim
@@ -61,7 +61,7 @@ def test_tab_goes_through_the_other_uses_and_one_undo_takes_one_back(renamed):
 
 
 def test_a_refused_edit_never_comes_back(renamed):
-    renamed.type("<Esc>")
+    renamed.type("X")
     apply(renamed, 9)
     apply(renamed, 13)
     wait_for_none(renamed)
@@ -69,6 +69,16 @@ def test_a_refused_edit_never_comes_back(renamed):
     renamed.wait_for_lua("vim.fn.line('$') == 14 and vim.fn.mode() == 'n'", "new line")
     wait_for_none(renamed)
     assert [number for number, line in enumerate(renamed.lines(), 1) if "jsonlib" in line] == [6]
+
+
+def test_escape_is_never_taken_and_the_keys_of_edits_are_the_users_choice(edit):
+    neovim = edit("import jsonlib\n" + USES, options="keys = { accept_edit = '<M-e>' }")
+    neovim.type("gg0wciwfastjson<Esc>")
+    wait_for_edit(neovim, 5)
+    mapped = [neovim.lua(f"return vim.fn.maparg('{key}', 'n') ~= ''") for key in ("<Tab>", "<Esc>", "<M-e>")]
+    assert mapped == [False, False, True]
+    neovim.type("<Esc><M-e>")
+    neovim.wait_for_lua("vim.fn.line('.') == 5", "cursor at the edit")
 
 
 def test_typing_elsewhere_removes_it_and_gives_the_keys_back(renamed):

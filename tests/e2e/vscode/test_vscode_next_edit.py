@@ -180,3 +180,8 @@ def test_a_snooze_removes_it(renamed):
     renamed.press("Enter")
     wait_for_added(renamed, "")
     renamed.command("End the Snooze")
+
+
+def test_tab_indents_where_it_indents_a_line(renamed):
+    renamed.press("Control+Home", "Tab")
+    renamed.wait_for_line("    import fastjson")

@@ -268,18 +268,3 @@ def test_a_notebook_cell_is_a_document_with_the_code_of_the_cells_above():
     assert store.text_above(store.get("c3"), 1000) == "import re\n\n"
     assert store.text_above(store.get("c3"), 0) == ""
     assert store.get("c1") is None
-
-
-def test_cells_below_a_change_are_those_after_it_and_from_where_the_order_changed():
-    store = DocumentStore()
-    cells, items = zip(*(cell(f"c{number}", "python", "") for number in range(4)), strict=True)
-    notebook = types.NotebookDocument("n", "jupyter", 1, cells)
-    store.open_notebook(types.DidOpenNotebookDocumentParams(notebook, items))
-    content = types.NotebookDocumentCellContentChanges(types.VersionedTextDocumentIdentifier(2, "c2"), [])
-    text = types.NotebookDocumentCellChanges(text_content=[content])
-    assert [below.uri for below in store.cells_below("n", text)] == ["c3"]
-    order = types.NotebookDocumentCellChangeStructure(types.NotebookCellArrayChange(start=1, delete_count=0))
-    both = types.NotebookDocumentCellChanges(order, text_content=[content])
-    assert [below.uri for below in store.cells_below("n", both)] == ["c1", "c2", "c3"]
-    assert store.cells_below("n", types.NotebookDocumentCellChanges()) == []
-    assert store.cells_below("another", text) == []

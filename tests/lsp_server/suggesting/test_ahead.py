@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.request import SUPERSEDED, CompletionEvent
+from lsp_server.client_profile import ClientProfile
 from lsp_server.documents.text_lines import Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
@@ -196,6 +197,16 @@ async def test_what_the_accepted_suggestion_replaces_is_gone_in_its_text(pass_ti
     editor.edit(2, 3, "a)")
     editor.cursor = 4
     assert texts(await editor.ask()) == [" + 1"]
+
+
+async def test_a_client_that_only_inserts_gets_new_text_once_it_has_all_but_the_closers_of_a_suggestion(pass_time):
+    editor = editor_with("f()", 2)
+    editor.profile = ClientProfile()
+    assert texts(await editor.ask_and_hear("a)", replace_after=1)) == ["a"]
+    await generate_ahead(editor, pass_time, ", b")
+    assert (editor.engine.requests[1].prefix, editor.engine.requests[1].suffix) == ("f(a", ")")
+    editor.type("a")
+    assert texts(await editor.ask()) == [", b"]
 
 
 @pytest.mark.parametrize("settings", [{"ahead": False}, {"trigger": Trigger.MANUAL}], ids=["off", "on request only"])

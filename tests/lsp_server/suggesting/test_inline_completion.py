@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from lsprotocol import types
 
 from completion.errors import EngineUnavailableError, RemoteServerError
 from completion.request import CompletionEvent
@@ -37,6 +38,29 @@ async def test_nothing_is_streamed_twice():
         ("1 + 2", False),
         ("1 + 2", True),
     ]
+
+
+async def test_a_kept_answer_is_dropped_when_another_document_changes():
+    editor = ScriptedEditor("x = ")
+    assert texts(await editor.ask_and_hear("old_name()")) == ["old_name()"]
+    assert texts(await editor.ask()) == ["old_name()"]
+    other = editor.documents.open(types.TextDocumentItem("file:///b.py", "python", 1, "def old_name"))
+    editor.completer.document_changed(other, [other.lines.replace(Place(0, 4), Place(0, 7), "new")])
+    assert texts(await editor.ask_and_hear("new_name()")) == ["new_name()"]
+
+
+async def test_only_what_continues_the_selected_item_of_the_editors_list_is_shown():
+    editor = ScriptedEditor("x.na")
+    start = types.Position(0, 2)
+    range_ = types.Range(start, editor.document.position(editor.place()))
+    answers = {}
+    for word in ("name", "nap"):
+        task = editor.ask(selected=types.SelectedCompletionInfo(range_, word))
+        if not editor.engine.requests:
+            await editor.engine.wait_for_request(1)
+            await editor.engine.say("me()", done=True)
+        answers[word] = texts(await task)
+    assert answers == {"name": ["me()"], "nap": []}
 
 
 async def test_new_lines_before_the_closer_of_their_bracket_are_shown_with_that_closer_or_on_request():

@@ -7,6 +7,8 @@ from lsp_server.suggesting.generation import PAUSE_S
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
 from lsp_server.telemetry.recorder import SuggestionRecorder, variant_of
+from lsp_server.telemetry.report_data import read_report
+from lsp_server.telemetry.report_figures import Selection
 from lsp_server.telemetry.store import open_store
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle
 
@@ -100,6 +102,21 @@ async def test_the_store_has_the_outcome_of_every_suggestion(editor, tmp_path):
     ]
 
 
+async def test_the_acceptances_of_an_editor_that_does_not_report_what_it_shows_count_in_no_rate(editor, tmp_path):
+    for number in range(20):
+        answer = await editor.suggest(f"value_{number}")
+        if number < 3:
+            editor.insert(f"value_{number}")
+            editor.signals.accepted(ItemName(answer.id, 0))
+        editor.type(f"\nx{number} = ")
+    assert await rows(editor, tmp_path, "SELECT sum(shown), sum(outcome = 'accepted') FROM suggestions") == [(0, 3)]
+    store = open_store(tmp_path / "t.sqlite3")
+    report = read_report(store, Selection(0, 2**40))
+    store.close()
+    assert (report.shown, report.accepted, report.outcomes["accepted"]) == (0, 0, 3)
+    assert report.acceptance.count == report.character_acceptance.count == 0
+
+
 @pytest.fixture(params=["edit first", "report first"])
 def accept(request):
     """Return a function that inserts a text, and reports the acceptance of the whole suggestion or its start."""
@@ -125,7 +142,7 @@ async def test_what_was_typed_along_does_not_count_as_inserted_by_accepting(edit
     accept(editor, answer, "er")
     editor.clock.now += 30
     editor.recorder.checkpoint()
-    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 2, 13, "")]
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "accepted", 2, 13, "")]
     assert await rows(editor, tmp_path, "SELECT share, characters FROM persistence") == [(1.0, 13)]
 
 
@@ -133,15 +150,15 @@ async def test_what_is_typed_between_accepted_parts_does_not_count(editor, tmp_p
     answer = await editor.suggest("value + other")
     editor.type("va")
     accept(editor, answer, "lue", len("value"))
-    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "partly", 3, 13, "")]
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "partly", 3, 13, "")]
     editor.type(" ")
     accept(editor, answer, "+", len("value +"))
-    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "partly", 4, 13, "")]
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "partly", 4, 13, "")]
     narrowed = await editor.ask()
     assert narrowed.id == answer.id
     editor.type(" ")
     accept(editor, narrowed, "other")
-    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 9, 13, "")]
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "accepted", 9, 13, "")]
 
 
 async def test_what_was_typed_while_the_text_streams_does_not_count(editor, tmp_path, accept):
@@ -153,7 +170,7 @@ async def test_what_was_typed_while_the_text_streams_does_not_count(editor, tmp_
     await editor.engine.say("value + other")
     accept(editor, editor.partials[-1][1], "+ other")
     await task
-    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 7, 13, "")]
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "accepted", 7, 13, "")]
 
 
 async def test_what_an_acceptance_replaces_with_itself_does_not_count(editor, tmp_path):
@@ -161,7 +178,7 @@ async def test_what_an_acceptance_replaces_with_itself_does_not_count(editor, tm
     editor.type("val")
     editor.edit(4, 7, "value(other)")
     editor.signals.accepted(ItemName(answer.id, 0))
-    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 9, 12, "")]
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "accepted", 9, 12, "")]
 
 
 async def test_keys_after_a_deletion_and_edits_elsewhere_change_nothing_of_what_an_acceptance_inserts(
@@ -173,7 +190,7 @@ async def test_keys_after_a_deletion_and_edits_elsewhere_change_nothing_of_what_
     editor.edit(0, 1, "y")
     editor.type("l")
     accept(editor, answer, "ue + other")
-    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", 10, 13, "")]
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "accepted", 10, 13, "")]
 
 
 async def test_the_gate_learns_an_acceptance_from_an_accepted_part_whatever_follows(editor):
@@ -204,7 +221,7 @@ async def test_edits_before_it_and_an_alternative_change_nothing_of_what_an_acce
     editor.edit(0, 1, "b")
     editor.edit(2, 3, "y")
     editor.signals.accepted(ItemName(answer.id, 0))
-    assert await rows(editor, tmp_path, OUTCOMES) == [(1, "accepted", len("lue + other"), 13, "")]
+    assert await rows(editor, tmp_path, OUTCOMES) == [(0, "accepted", len("lue + other"), 13, "")]
 
 
 async def test_events_on_suggestions_of_a_closed_document_are_ignored(editor, tmp_path):

@@ -11,11 +11,13 @@ local M = {}
 ---@field previous string|false show the previous suggestion
 ---@field dismiss string|false dismiss the suggestion
 ---@field request string|false make a manual request
+---@field accept_edit string|false in normal mode: jump to the next edit, then apply it
+---@field refuse_edit string|false in normal mode: refuse the next edit for good
 
 ---@class draftline.Options
 ---@field cmd string[] the command that starts the language server
 ---@field filetypes table<string, boolean> file types with suggestions; "*" means all others
----@field keys draftline.Keys mapped only while a suggestion is on the screen, except `request`
+---@field keys draftline.Keys mapped only while a suggestion or an edit is on the screen, except `request`
 ---@field streaming boolean whether text appears while it is generated
 ---@field read_delay_ms integer time on the screen after which a suggestion counts as shown
 ---@field rest_delay_ms integer pause of the cursor after which the server learns its position
@@ -34,6 +36,8 @@ local defaults = {
     previous = "<M-[>",
     dismiss = "<C-]>",
     request = "<M-\\>",
+    accept_edit = "<Tab>",
+    refuse_edit = false, -- Escape is pressed out of habit, and a refused edit never comes back
   },
   streaming = true,
   read_delay_ms = 750,
@@ -71,10 +75,10 @@ local function check(given, known, where)
       local hint = where .. nearest(tostring(name), vim.tbl_keys(known))
       error(("draftline: there is no option `%s`; did you mean `%s`?"):format(full_name, hint), 0)
     end
-    local can_be_off = where == "keys." and value == false
-    if type(value) ~= type(known[name]) and not can_be_off then
+    local wanted = where == "keys." and "string" or type(known[name])
+    if type(value) ~= wanted and not (where == "keys." and value == false) then
       local message = "draftline: option `%s` must be a %s, not %s"
-      error(message:format(full_name, type(known[name]), vim.inspect(value)), 0)
+      error(message:format(full_name, wanted, vim.inspect(value)), 0)
     end
   end
 end

@@ -67,10 +67,10 @@ end
 local function check_keys()
   vim.health.start("Keys")
   for action, key in vim.spairs(config.options.keys) do
-    local mapped = key and vim.fn.maparg(key, "i", false, true) or {}
+    local mapped = key and vim.fn.maparg(key, vim.endswith(action, "_edit") and "n" or "i", false, true) or {}
     local is_ours = vim.startswith(mapped.desc or "", "draftline")
     if key and mapped.lhs and not is_ours then
-      local message = "%s has another mapping. While a suggestion is on the screen it means: %s"
+      local message = "%s has another mapping. While a suggestion or an edit is on the screen it means: %s"
       vim.health.info(message:format(key, action))
     elseif key then
       vim.health.ok(("%s: %s"):format(key, action))

@@ -34,11 +34,14 @@ end
 ---@param bufnr integer
 ---@param accept fun()
 ---@param refuse fun()
+---@param given { accept: string|false, refuse: string|false }
 ---@return fun()
-function M.take_for_edit(bufnr, accept, refuse)
-  local wanted, key = { ["<Esc>"] = refuse }, config.options.keys.accept
-  if key then
-    wanted[key] = accept
+function M.take_for_edit(bufnr, accept, refuse, given)
+  local wanted = {}
+  for key, action in pairs({ [given.accept or 1] = accept, [given.refuse or 2] = refuse }) do
+    if type(key) == "string" then
+      wanted[key] = action
+    end
   end
   return take("n", bufnr, wanted)
 end

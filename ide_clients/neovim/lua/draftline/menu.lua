@@ -23,6 +23,7 @@ local function item_of(raw, word, position, filetype)
     sortText = " ",
     filterText = whole:match("^%s*[^\n]*"),
     insertTextFormat = vim.lsp.protocol.InsertTextFormat.PlainText,
+    insertTextMode = 1, -- as it is: its lines are indented already
     textEdit = { newText = whole, range = { start = start, ["end"] = raw.range and raw.range["end"] or position } },
     command = raw.command,
   }

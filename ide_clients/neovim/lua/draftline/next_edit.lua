@@ -1,5 +1,6 @@
 -- The next edit: what the user's last edits imply for other lines, shown as a dim diff in normal mode. The first Tab jumps
--- to it, the next one applies it, Escape refuses it for good. In insert mode the suggestion at the cursor goes first.
+-- to it, the next one applies it; the user may map a key that refuses it for good. In insert mode the suggestion at the
+-- cursor goes first.
 
 local config = require("draftline.config")
 local ghost = require("draftline.ghost")
@@ -176,7 +177,9 @@ end
 local function show(edit)
   shown = edit
   draw(edit)
-  edit.restore = keys.take_for_edit(edit.bufnr, M.accept, M.refuse)
+  local chosen = config.options.keys
+  local given = { accept = chosen.accept_edit, refuse = chosen.refuse_edit }
+  edit.restore = keys.take_for_edit(edit.bufnr, M.accept, M.refuse, given)
 end
 
 local function on_reply(bufnr, result)

@@ -1,6 +1,7 @@
 -- Edits whole lines by an instruction. The new text appears as a diff inside the buffer, which does not change until the
 -- user accepts it. There is at most one edit.
 
+local config = require("draftline.config")
 local ghost = require("draftline.ghost")
 local keys = require("draftline.keys")
 local server = require("draftline.server")
@@ -173,7 +174,7 @@ function M.start(first, last, instruction)
     buffer = bufnr,
     callback = M.reject,
   })
-  edit.restore = keys.take_for_edit(bufnr, M.accept, M.reject)
+  edit.restore = keys.take_for_edit(bufnr, M.accept, M.reject, { accept = config.options.keys.accept, refuse = "<Esc>" })
   local range = { start = { line = first - 1, character = 0 }, ["end"] = { line = last, character = 0 } }
   local params = {
     id = edit.id,

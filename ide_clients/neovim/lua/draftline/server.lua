@@ -45,6 +45,7 @@ function M.configuration()
     root_markers = { ".git", ".hg", "pyproject.toml", "package.json", "Cargo.toml", "go.mod" },
     init_options = vim.tbl_extend("keep", {
       streaming = not M.uses_builtin() and options.streaming,
+      itemRange = M.uses_builtin() and "line" or "replaced",
     }, options.settings),
     settings = { draftline = options.settings },
     -- Neovim 0.11 announces no inline completion. The server would then put suggestions into the completion menu, too.

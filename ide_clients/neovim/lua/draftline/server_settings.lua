@@ -31,6 +31,7 @@ return {
   "suggestions",
   "alternatives",
   "streaming",
+  "item_range",
   "layout",
   "grammar",
   "cache",

@@ -278,7 +278,10 @@ function M.attach(bufnr)
   on({ "TextChangedI", "TextChangedP" }, on_text_changed)
   on({ "CursorMovedI", "CursorMoved" }, on_cursor_moved)
   on("InsertEnter", M.request_automatically)
-  on({ "InsertLeave", "BufLeave" }, M.dismiss)
+  on({ "InsertLeave", "BufLeave" }, function() -- which refuses nothing
+    requests.cancel()
+    drop("cursorMoved")
+  end)
   -- Keys that were pressed while the model was loading got no suggestion.
   vim.api.nvim_create_autocmd("User", {
     group = group,
