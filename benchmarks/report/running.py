@@ -51,16 +51,20 @@ def run_one(arguments: Sequence[str], scratch: Path, timeout_s: float) -> dict[s
     """
     predictions = str(scratch / "predictions.jsonl")
     command = [sys.executable, *(predictions if word == PREDICTIONS else word for word in arguments)]
-    try:
-        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False)
-    except subprocess.TimeoutExpired:
-        return {"failed": f"It was ended after {timeout_s / 60:.0f} minutes."}
-    figures = _last_object(ended.stdout)
-    if ended.returncode or figures is None:
-        print(
-            ended.stderr[-2000:], file=sys.stderr, flush=True
-        )  # may name folders of this machine: for the terminal only
-        return {"failed": f"It ended with status {ended.returncode}, without figures."}
+    # Files, not pipes: an engine host that outlives the benchmark may hold the other end of a pipe.
+    output, errors = scratch / "output.txt", scratch / "errors.txt"
+    with output.open("w", encoding="utf-8") as out, errors.open("w", encoding="utf-8") as err:
+        try:
+            status = subprocess.run(
+                command, cwd=ROOT, stdout=out, stderr=err, timeout=timeout_s, check=False
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return {"failed": f"It was ended after {timeout_s / 60:.0f} minutes."}
+    figures = _last_object(output.read_text(encoding="utf-8", errors="replace"))
+    if status or figures is None:
+        # Not in the file of figures, since it may name folders of this machine.
+        print(errors.read_text(encoding="utf-8", errors="replace")[-2000:], file=sys.stderr, flush=True)
+        return {"failed": f"It ended with status {status}, without figures."}
     return {"figures": figures}
 
 

@@ -82,7 +82,7 @@ RUNS = (
         Size("--records 16 --warm-up 4 --comparisons 0", 2.0),
         Size("", 25.0),
     ),
-    Run("edits", "edits", Size("--requests 50 --other-layout-requests 4", 2.0), Size("", 20.0)),
+    Run("edits", "edits", Size("--requests 48 --other-layout-requests 4", 3.0), Size("", 20.0)),
     Run("memory", "memory", Size("--requests 80 --without-llama", 2.5), Size("", 30.0)),
     Run(
         "typing",

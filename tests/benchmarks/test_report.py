@@ -63,12 +63,9 @@ def test_the_short_form_takes_less_than_forty_minutes():
 
 
 def test_a_run_that_fails_is_named_and_the_next_one_runs(tmp_path, capsys):
-    runs = [
-        ("broken", Run("broken", "telemetry", None, Size("--no-such-option", 0.1))),
-        ("debounce", BY_NAME["debounce"]),
-    ]
-    found = dict(run_all(runs, "long", tmp_path))
-    assert found["broken"]["failed"] == "It ended with status 2, without figures."
+    broken = Run("broken", "of_no_such_name", None, Size("", 0.1))
+    found = dict(run_all([("broken", broken), ("debounce", BY_NAME["debounce"])], "long", tmp_path))
+    assert found["broken"]["failed"] == "It ended with status 1, without figures."
     assert found["debounce"]["figures"]["answers_kept"] > 0
     assert "python -m benchmarks.debounce; about" in capsys.readouterr().out
 
