@@ -9,26 +9,10 @@ from completion.host.process.address import host_address
 from completion.host.process.sockets import own_socket
 from completion.host.server import HostServer, HostSettings
 from tests.completion.host.paced_engine import PacedEngine
+from tests.event_loop import pass_time
 from tests.lsp_server.real_client import RealClient
-from tests.lsp_server.scripted_editor import settle
 
-
-@pytest.fixture
-async def pass_time(monkeypatch):
-    """Return a coroutine function that advances the event loop's clock, on which all timers depend, by seconds."""
-    loop = asyncio.get_running_loop()
-    clock, ahead = loop.time, 0.0
-    monkeypatch.setattr(loop, "time", lambda: clock() + ahead)
-
-    async def later(seconds):
-        nonlocal ahead
-        ahead += seconds
-        turn = loop.create_future()
-        loop.call_later(0, turn.set_result, None)  # runs after every timer that is due by now
-        await turn
-        await settle()
-
-    return later
+__all__ = ["pass_time"]
 
 
 @asynccontextmanager

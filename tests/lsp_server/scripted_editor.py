@@ -20,6 +20,7 @@ from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Query, selected_text, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_policy import RequestPolicy
+from tests.event_loop import settle
 
 URI = "file:///project/a.py"
 
@@ -74,15 +75,6 @@ class ScriptedEngine:
     async def fail(self, error, number=-1):
         self.queues[number].put_nowait(error)
         await settle()
-
-
-async def settle():
-    """Wait until no task can continue without a timer or an outside event."""
-    loop = asyncio.get_running_loop()
-    while loop._ready:
-        turn = loop.create_future()
-        loop.call_soon(turn.set_result, None)
-        await turn
 
 
 class Clock:

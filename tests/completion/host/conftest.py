@@ -14,6 +14,9 @@ from completion.host.process.endpoint import Endpoint, endpoint_at
 from completion.host.process.sockets import own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
 from tests.completion.host.paced_engine import PacedEngine
+from tests.event_loop import pass_time
+
+__all__ = ["pass_time"]
 
 
 def authorization(endpoint: Endpoint) -> dict[str, str]:

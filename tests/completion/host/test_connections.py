@@ -15,6 +15,7 @@ from completion.host.process.connections import ConnectionLimits
 from completion.host.process.sockets import TcpAddress, tcp_socket, tls_context
 from completion.host.server import HostSettings
 from tests.completion.host.paced_engine import PacedEngine
+from tests.completion.host.test_requests import acquire
 
 CERTIFICATE = Path(__file__).parents[1] / "remote/localhost.pem"
 TOKEN = "a-token-of-enough-length"
@@ -34,6 +35,12 @@ async def connected(host_settings):
         yield reader, writer
     finally:
         writer.close()
+
+
+async def wait_too_long(client, pass_time, limited):
+    """Let the time for a request pass once the host has what was sent before: it reads in the order of arrival."""
+    assert (await client.get("/health")).status_code == 200
+    await pass_time(limited.connections.request_s)
 
 
 async def read_to_end(reader):
@@ -107,11 +114,14 @@ async def health_over_tls(host_settings):
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"GET /health HTTP/1.1\r\n\r\n"])
-async def test_a_handshake_that_does_not_end_in_time_or_is_none_ends_the_connection(start_host, sent, caplog):
-    limited = settings(tls_context(CERTIFICATE, None), tcp_connections=1, request_s=1.0)
-    await start_host(PacedEngine(), limited)
+async def test_a_handshake_that_does_not_end_in_time_or_is_none_ends_the_connection(
+    start_host, pass_time, sent, caplog
+):
+    limited = settings(tls_context(CERTIFICATE, None), tcp_connections=1)
+    client = await start_host(PacedEngine(), limited)
     async with connected(limited) as (reader, writer):
         writer.write(sent)
+        await wait_too_long(client, pass_time, limited)
         assert not (await read_to_end(reader)).startswith(b"HTTP")
     assert (await health_over_tls(limited)).startswith(b"HTTP/1.1 200 ")
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -136,47 +146,54 @@ async def test_a_closed_tcp_connection_no_longer_counts_towards_the_cap(start_ho
     ],
     ids=["nothing", "half a header", "half a body", "half a chunked body"],
 )
-async def test_a_request_that_does_not_arrive_in_time_is_refused(start_host, part):
-    limited = settings(request_s=0.05)
+async def test_a_request_that_does_not_arrive_in_time_is_refused(start_host, pass_time, part):
+    limited = settings()
     client = await start_host(PacedEngine(), limited)
     async with connected(limited) as (reader, writer):
         writer.write(part.encode())
+        await wait_too_long(client, pass_time, limited)
         status, error = status_and_error(await read_to_end(reader))
     assert (status, error["code"]) == (408, "request_slow")
     assert (await client.get("/health")).json()["busy"] is False
 
 
-async def test_sending_single_bytes_does_not_extend_the_time_limit_of_a_request(start_host):
-    limited = settings(request_s=0.2)
-    await start_host(PacedEngine(), limited)
+async def test_sending_single_bytes_does_not_extend_the_time_limit_of_a_request(start_host, pass_time):
+    limited = settings()
+    client = await start_host(PacedEngine(), limited)
     async with connected(limited) as (reader, writer):
         writer.write(f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Content-Length: 1000000\r\n\r\n".encode())
-        reply = asyncio.create_task(read_to_end(reader))
-        while not reply.done():
+        assert (await client.get("/health")).status_code == 200  # meanwhile the host has read the head
+        for _ in range(10):
             writer.write(b" ")
-            await asyncio.wait([reply], timeout=0.01)
+            await pass_time(limited.connections.request_s / 10)
+        reply = asyncio.create_task(read_to_end(reader))
+        await asyncio.wait([reply])
     # A byte that the host has not read may reset the connection before the client has read the reply.
     assert isinstance(reply.exception(), ConnectionResetError) or status_and_error(reply.result())[0] == 408
 
 
-async def test_a_slow_second_request_on_a_connection_is_refused_too(start_host):
-    limited = settings(request_s=0.2)
-    await start_host(PacedEngine(), limited)
+async def test_a_slow_second_request_on_a_connection_is_refused_too(start_host, pass_time):
+    limited = settings()
+    client = await start_host(PacedEngine(), limited)
     async with connected(limited) as (reader, writer):
         writer.write(f"GET /health HTTP/1.1\r\n{HEADERS}\r\n".encode())
         assert b"200 OK" in await reader.readuntil(b"}")
         writer.write(b"GET /hea")
+        await wait_too_long(client, pass_time, limited)
         assert status_and_error(await read_to_end(reader))[0] == 408
 
 
-async def test_a_long_reply_does_not_count_as_a_slow_request(start_host):
-    limited = settings(request_s=0.05)
-    engine = PacedEngine(step_s=0.01)
-    await start_host(engine, limited)
+async def test_a_long_reply_does_not_count_as_a_slow_request(start_host, pass_time):
+    limited = settings()
+    engine = PacedEngine(gated=True)
+    client = await start_host(engine, limited)
     body = json.dumps({"prefix": "one", "max_tokens": 20})
     async with connected(limited) as (reader, writer):
         head = f"POST /v1/complete HTTP/1.1\r\n{HEADERS}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write((head + body).encode())
+        await acquire(engine.paused)
+        await wait_too_long(client, pass_time, limited)
+        engine.permits.release(20)
         reply = await read_to_end(reader)
     assert b'"done":true' in reply
     assert engine.steps == 20
@@ -218,7 +235,7 @@ async def test_a_client_that_disconnects_within_its_body_causes_no_error_in_the_
     ],
 )
 async def test_malformed_heads_get_a_4xx_and_not_500(start_host, head):
-    limited = settings(request_s=0.5)
+    limited = settings()
     await start_host(PacedEngine(), limited)
     async with connected(limited) as (reader, writer):
         writer.write(head.encode("latin-1"))
