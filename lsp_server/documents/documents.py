@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from lsprotocol import types
 
 from completion.changed_span import changed_span
 from completion.edits import Diagnostic
-from lsp_server.documents.edit_log import EditLog
+from lsp_server.documents.edit_log import MAX_NOTED, EditLog
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Edit, Place, TextLines, join_surrogates
 from lsp_server.documents.workspace_folders import path_of
@@ -51,7 +52,8 @@ class Document:
     def apply(self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int) -> list[Edit]:
         """Apply changes to the text, and return what each of them replaced."""
         self.version, self.diagnostics = version, ()
-        return [self._apply_one(change) for change in changes]
+        dropped = len(changes) - MAX_NOTED
+        return [self._apply_one(change, is_noted=number >= dropped) for number, change in enumerate(changes)]
 
     def place(self, position: types.Position) -> Place:
         """Return the position in the text of an LSP position. One outside the text moves to the nearest inside."""
@@ -70,7 +72,7 @@ class Document:
             return EmptyReason.BINARY
         return EmptyReason.NOT_UTF8 if counts.surrogate else None
 
-    def _apply_one(self, change: types.TextDocumentContentChangeEvent) -> Edit:
+    def _apply_one(self, change: types.TextDocumentContentChangeEvent, *, is_noted: bool) -> Edit:
         last_line = self.lines.end.line
         if isinstance(change, types.TextDocumentContentChangePartial):
             end = self.place(change.range.end)
@@ -78,7 +80,11 @@ class Document:
             edit = self.lines.replace(start, end, change.text)
         else:
             edit = self._replace_all(change.text)
-        self.edits.note(edit, self.lines, self.lines.end.line - last_line)
+        added = self.lines.end.line - last_line
+        if is_noted:
+            self.edits.note(edit, self.lines, added)
+        else:
+            self.edits.drop(edit, added)
         return edit
 
     def _replace_all(self, text: str) -> Edit:
@@ -101,6 +107,8 @@ class DocumentStore:
     def __init__(self) -> None:
         self.encoding = PositionEncoding.UTF16
         self._documents: dict[str, Document] = {}
+        self._by_path: dict[Path, dict[str, Document]] = {}
+        self._in_folder: Counter[Path] = Counter()  # open files
         self._notebooks: dict[str, list[str]] = {}
 
     def __iter__(self) -> Iterator[Document]:
@@ -112,18 +120,34 @@ class DocumentStore:
 
     def get_by_path(self, path: Path) -> Document | None:
         """Return the open document of a file, or None."""
-        return next((document for document in self if path_of(document.uri) == path), None)
+        return next(iter(self._by_path.get(path, {}).values()), None)
+
+    def has_open_in(self, folder: Path) -> bool:
+        """Return whether a file directly in a folder is open."""
+        return self._in_folder[folder] > 0
 
     def open(self, item: types.TextDocumentItem, notebook: str = "") -> Document:
         """Add an opened document, and return it. It replaces an open document of the same URI."""
         language = item.language_id if isinstance(item.language_id, str) else ""  # clients send anything
         document = Document(item.uri, language, item.version, TextLines(item.text), self.encoding, notebook)
+        self.close(item.uri)
         self._documents[item.uri] = document
+        if path := path_of(item.uri):
+            self._by_path.setdefault(path, {})[item.uri] = document
+            self._in_folder[path.parent] += 1
         return document
 
     def close(self, uri: str) -> Document | None:
         """Remove a document, and return it; None if it was not open."""
-        return self._documents.pop(uri, None)
+        document = self._documents.pop(uri, None)
+        if document is not None and (path := path_of(uri)):
+            self._by_path[path].pop(uri)
+            self._in_folder[path.parent] -= 1
+            if not self._by_path[path]:
+                del self._by_path[path]
+            if not self._in_folder[path.parent]:
+                del self._in_folder[path.parent]
+        return document
 
     def change(self, params: types.DidChangeTextDocumentParams) -> tuple[Document, list[Edit]] | None:
         """Apply a client's changes; return the document and its edits, None if it is not open."""
