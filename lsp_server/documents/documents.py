@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +11,11 @@ from lsprotocol import types
 
 from completion.changed_span import changed_span
 from completion.edits import Diagnostic
-from lsp_server.documents.edit_log import EditLog
+from lsp_server.documents.edit_log import MAX_NOTED, EditLog
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Edit, Place, TextLines, join_surrogates
 from lsp_server.empty_reason import EmptyReason
+from lsp_server.wire.document_uri import path_of
 
 _BINARY_SHARE = 0.01  # of control characters
 
@@ -55,7 +57,8 @@ class Document:
     def apply(self, changes: Sequence[types.TextDocumentContentChangeEvent], version: int) -> list[Edit]:
         """Apply changes to the text, and return what each of them replaced."""
         self.version, self.diagnostics = version, ()
-        return [self._apply_one(change) for change in changes]
+        dropped = len(changes) - MAX_NOTED
+        return [self._apply_one(change, is_noted=number >= dropped) for number, change in enumerate(changes)]
 
     def place(self, position: types.Position) -> Place:
         """Return the position in the text of an LSP position. One outside the text moves to the nearest inside."""
@@ -74,7 +77,7 @@ class Document:
             return EmptyReason.BINARY
         return EmptyReason.NOT_UTF8 if counts.surrogate else None
 
-    def _apply_one(self, change: types.TextDocumentContentChangeEvent) -> Edit:
+    def _apply_one(self, change: types.TextDocumentContentChangeEvent, *, is_noted: bool) -> Edit:
         last_line = self.lines.end.line
         if isinstance(change, types.TextDocumentContentChangePartial):
             end = self.place(change.range.end)
@@ -82,7 +85,11 @@ class Document:
             edit = self.lines.replace(start, end, change.text)
         else:
             edit = self._replace_all(change.text)
-        self.edits.note(edit, self.lines, self.lines.end.line - last_line)
+        added = self.lines.end.line - last_line
+        if is_noted:
+            self.edits.note(edit, self.lines, added)
+        else:
+            self.edits.drop(edit, added)
         return edit
 
     def _replace_all(self, text: str) -> Edit:
@@ -105,6 +112,7 @@ class DocumentStore:
     def __init__(self) -> None:
         self.encoding = PositionEncoding.UTF16
         self._documents: dict[str, Document] = {}
+        self._in_folder: Counter[Path] = Counter()  # open files
         self._notebooks: dict[str, list[str]] = {}
 
     def __iter__(self) -> Iterator[Document]:
@@ -118,16 +126,28 @@ class DocumentStore:
         """Return the open document of a file, or None."""
         return self._documents.get(path.as_uri())
 
+    def has_open_in(self, folder: Path) -> bool:
+        """Return whether a file directly in a folder is open."""
+        return self._in_folder[folder] > 0
+
     def open(self, item: types.TextDocumentItem, notebook: str = "") -> Document:
         """Add an opened document, and return it. It replaces an open document of the same URI."""
         language = item.language_id if isinstance(item.language_id, str) else ""  # clients send anything
         document = Document(item.uri, language, item.version, TextLines(item.text), self.encoding, notebook)
+        self.close(item.uri)
         self._documents[item.uri] = document
+        if path := path_of(item.uri):
+            self._in_folder[path.parent] += 1
         return document
 
     def close(self, uri: str) -> Document | None:
         """Remove a document, and return it; None if it was not open."""
-        return self._documents.pop(uri, None)
+        document = self._documents.pop(uri, None)
+        if document is not None and (path := path_of(uri)):
+            self._in_folder[path.parent] -= 1
+            if not self._in_folder[path.parent]:
+                del self._in_folder[path.parent]
+        return document
 
     def change(self, params: types.DidChangeTextDocumentParams) -> tuple[Document, list[Edit]] | None:
         """Apply a client's changes; return the document and its edits, None if it is not open."""

@@ -22,7 +22,9 @@ MAX_HUNK_CHARACTERS = 4_000
 """Maximum number of characters of a hunk, before or after it; a larger one is a paste, a move or generated code."""
 MAX_HUNK_LINES = 120
 """Maximum number of lines of a hunk, before or after it: about those of so much code. A change costs as much time as
-its hunk has lines, and one key at 10,000 cursors is as many changes."""
+its hunk has lines."""
+MAX_NOTED = 200
+"""Maximum number of changes of one event that a log keeps, the last ones: one key at 10,000 cursors is as many."""
 
 
 @dataclass(slots=True)
@@ -61,14 +63,15 @@ class EditLog:
         """
         start = edit.start.line
         after = lines.advance(edit.start, len(edit.inserted))
+        sizes = edit.start.column + lines.line_length(after.line) - after.column, len(edit.removed), len(edit.inserted)
+        if sum(sizes) > MAX_HUNK_CHARACTERS:
+            self.drop(edit, added)
+            return
         head, tail = lines.line(start)[: edit.start.column], lines.line(after.line)[after.column :]
         before = [line.rstrip("\r\n") for line in split_lines(head + edit.removed + tail)]
-        touched = [hunk for hunk in self._hunks if hunk.first <= start + len(before) and start <= hunk.end]
+        touched = self._take(start, len(before), added)
         hunk = _joined(touched, start, before)
         hunk.count += added
-        self._hunks = [other for other in self._hunks if other not in touched]
-        for other in self._hunks:
-            other.first += added if other.first > start else 0
         if max(len(hunk.old), hunk.count) > MAX_HUNK_LINES:
             return
         made = hunk.edit(lines)
@@ -79,6 +82,18 @@ class EditLog:
             hunk.gone = LineEdit(0, old, ()).hunk()
         if old != new and max(len("\n".join(side)) for side in (old, new)) <= MAX_HUNK_CHARACTERS:
             self._hunks = [*self._hunks, hunk][-MAX_HUNKS:]
+
+    def drop(self, edit: Edit, added: int) -> None:
+        """Forget the hunks that an edit touches, and move the others."""
+        self._take(edit.start.line, 1 + edit.removed.count("\n") + edit.removed.count("\r"), added)
+
+    def _take(self, start: int, count: int, added: int) -> list[_Hunk]:
+        """Return the hunks that touch or adjoin `count` lines, without keeping them, and move the others."""
+        touched = [hunk for hunk in self._hunks if hunk.first <= start + count and start <= hunk.end]
+        self._hunks = [hunk for hunk in self._hunks if hunk not in touched]
+        for hunk in self._hunks:
+            hunk.first += added if hunk.first > start else 0
+        return touched
 
     def history(self, line: int, lines: TextLines) -> str:
         """Return the last finished hunks as a diff, then what was deleted of the hunk at the cursor's line.

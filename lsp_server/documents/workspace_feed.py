@@ -126,7 +126,7 @@ class WorkspaceFeed:
     def closed(self, document: Document) -> None:
         """Let the engine forget a closed document after a pause, and send its file as it is on disk."""
         file = self._folders.document_file_of(document.uri)
-        if file is not None and self._is_loose(file) and file.folder not in self._homes():
+        if file is not None and self._is_loose(file) and not self._documents.has_open_in(file.path.parent):
             self.folders_closed([file.folder.uri])
             self._policies.pop(file.folder, None)
         else:
@@ -189,11 +189,14 @@ class WorkspaceFeed:
 
     async def _enqueue_neighbours(self) -> None:
         """Queue the files next to opened documents, in place of files elsewhere if there is no room for both."""
+        found: dict[FolderFile, None] = {}
         while self._entered:
             file = self._entered.pop()
-            found = await asyncio.to_thread(search_folder, file.path.parent, file.folder, self._policy(file.folder))
+            policy = self._policy(file.folder)
+            found |= dict.fromkeys(await asyncio.to_thread(search_folder, file.path.parent, file.folder, policy))
+        if found:
             has = self._outbox.sent | {one: None for one, wanted in self._outbox.waiting.items() if wanted}
-            self._outbox.waiting |= exchanged(found, has, self._near, self._settings(file.folder.uri).index_files)
+            self._outbox.waiting |= exchanged([*found], has, self._near, self._settings(file.folder.uri).index_files)
 
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
@@ -217,10 +220,6 @@ class WorkspaceFeed:
     def _opened(self) -> list[FolderFile]:
         """Return the files of the open documents."""
         return [file for document in self._documents if (file := self._folders.document_file_of(document.uri))]
-
-    def _homes(self) -> set[Folder]:
-        """Return the folders that open documents are in."""
-        return {file.folder for file in self._opened()}
 
     def _policy(self, folder: Folder) -> FilePolicy:
         policy = self._policies.get(folder)
