@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -30,7 +30,7 @@ from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, SHORT_BUDGET, PromptBudget, PromptPace
 from completion.prompt.planner import Prompt, PromptPlanner
-from completion.request import CacheMode, CompletionRequest, ContextFile
+from completion.request import CacheMode, CompletionEvent, CompletionRequest, ContextFile
 from completion.stopping.mode import cursor_context
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
@@ -115,6 +115,11 @@ class Engine(Completer):
         workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspace_bytes, parsing)
         super().__init__(planner, loaded.tokenizer, workspaces, parsing)
 
+    def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
+        """See `Completer`; the document's KV session stays as it is until the last event."""
+        with self._sessions.pinned(request.document):
+            yield from super().complete(request, cancel)
+
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Compute the cache for a request that may follow, make it exact, and load the grammar of its language.
 
@@ -122,10 +127,11 @@ class Engine(Completer):
             CancelledError: What is computed until then stays in the cache.
         """
         self._parsing.watch(cancel, request.document)
-        planned, prompt, session = self._plan(request)
-        open_grammar(planned, prompt.healed, self.grammars, self._parsing)
-        session.prepare(prompt, request.cache, cancel)
-        session.refresh(cancel)
+        with self._sessions.pinned(request.document):
+            planned, prompt, session = self._plan(request)
+            open_grammar(planned, prompt.healed, self.grammars, self._parsing)
+            session.prepare(prompt, request.cache, cancel)
+            session.refresh(cancel)
 
     def snippets(self, request: CompletionRequest, cancel: CancelToken) -> tuple[ContextFile, ...]:
         """Return the snippets of a request's prompt, for an engine that has no workspaces of its own.
@@ -148,7 +154,7 @@ class Engine(Completer):
         own = request.document + _NEXT_EDIT  # a bound that is exceeded here refuses no completion its grammar
         self._parsing.watch(cancel, own)
         session = self._sessions.open(own, in_background=True)
-        with suppress(ParseLimitError):
+        with self._sessions.pinned(own), suppress(ParseLimitError):
             return NextEdits(next_edits(request, self._judge, self._gate, session, self._parsing, cancel))
         return NextEdits()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -51,6 +52,17 @@ class KVSessions:
         self._note_chunk, self._take_turn = note_chunk, take_turn
         self._clock, self._owner_of = clock, owner_of
         self._sessions: OrderedDict[str, KVSession] = OrderedDict()
+        self._pins: Counter[str] = Counter()
+
+    @contextmanager
+    def pinned(self, document: str) -> Iterator[None]:
+        """Keep a document's session as it is while a request uses it, whatever other documents need."""
+        self._pins[document] += 1
+        try:
+            yield
+        finally:
+            self._pins[document] -= 1
+            self._pins += Counter()  # without what is 0
 
     def open(self, document: str, *, in_background: bool = False) -> KVSession:
         """Return the session of a document, a new one if it has none; it becomes the most recently used one.
@@ -67,8 +79,8 @@ class KVSessions:
             session = KVSession(self._model, settings, self._note_chunk, self._take_turn)
         self._sessions[document] = session
         session.in_background, session.used_s = in_background, self._clock()
-        for other in self._sessions.values():
-            if session.used_s - other.used_s > IN_USE_S:
+        for key, other in self._sessions.items():
+            if session.used_s - other.used_s > IN_USE_S and key not in self._pins:
                 other.cache.shrink()
         self._make_room()
         return session
@@ -101,10 +113,13 @@ class KVSessions:
     def _make_room(self) -> None:
         """Round sessions other than the last until all fit, and close them where that is not enough.
 
-        A session that nobody waits for is closed at once.
+        A session that nobody waits for is closed at once. Those of running requests stay, even beyond the budget.
         """
-        while len(self._sessions) > 1 and self._held_bytes() > self._settings.budget_bytes:
+        while self._held_bytes() > self._settings.budget_bytes:
             *others, _ = self._sessions
+            others = [each for each in others if each not in self._pins]
+            if not others:
+                return
             claim = partial(self._claim, self._last_ones())
             first, *_ = ordered = sorted(others, key=claim)  # of equal ones the least recently used first
             is_spare = self._sessions[first].in_background

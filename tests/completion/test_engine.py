@@ -381,6 +381,20 @@ def test_more_typists_than_the_memory_has_room_for_get_smaller_prompts_instead_o
         assert max(computed(typists)) <= 32, typists
 
 
+def test_the_session_of_a_running_request_stays_whatever_others_need(tiny_model):
+    settings = EngineSettings(sessions=SessionSettings(budget_bytes=1))
+    engine, other = Engine(tiny_model, settings), dataclasses.replace(RAW, document="other", max_tokens=2)
+    running = engine.complete(RAW, CancelToken())
+    next(running)
+    session = engine._sessions.open(RAW.document)
+    last(engine, other)
+    assert engine._sessions.open(RAW.document) is session
+    assert not session.edits.any()
+    assert list(running)[-1].done
+    last(engine, other)
+    assert engine._sessions.open(RAW.document) is not session
+
+
 def test_a_cancelled_update_ends_within_one_piece(tiny_model):
     engine, cancel = Engine(tiny_model), CancelToken()
     update = engine.update_workspace(WorkspaceUpdate("w", (WorkspaceFile("a.py", PREFIX * 1000),)), cancel)

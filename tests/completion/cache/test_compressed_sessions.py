@@ -63,6 +63,19 @@ def test_twice_as_many_documents_stay_and_computing_starts_at_what_was_typed(mod
     assert (plan.kept, plan.computed) == (399, 2)
 
 
+def test_a_document_in_use_is_never_rounded(model):
+    sessions, _ = sessions_with_room(model, 1)
+    with sessions.pinned("a"):
+        first = sessions.open("a")
+        prepared(first)
+        with sessions.pinned("a"):
+            prepared(sessions.open("b"))
+        prepared(sessions.open("c"))
+        assert not first.edits.any()
+    prepared(sessions.open("c"))
+    assert first.edits.all()
+
+
 def test_a_rounded_document_is_exact_after_a_refresh(model):
     sessions, _ = sessions_with_room(model, 1)
     first, fresh = sessions.open("a"), KVSession(model, SessionSettings(capacity=512, spare_slots=64))
