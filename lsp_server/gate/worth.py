@@ -49,6 +49,15 @@ def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cos
     return end
 
 
+def may_show_more(suggestion: Suggestion, typed: int, wrong_cost: float = WRONG_COST) -> bool:
+    """Return whether more text could move the worthwhile end of a growing suggestion.
+
+    Longer text is never more probable, and no length is worth anything below a probability of cost / (1 + cost).
+    """
+    *_, (_, log_probability) = [(0, 0.0), *_words(suggestion, typed, grows=True)]
+    return not suggestion.ends or math.exp(log_probability) * (1 + wrong_cost) > wrong_cost
+
+
 def _words(suggestion: Suggestion, typed: int, *, grows: bool) -> Iterator[tuple[int, float]]:
     """Yield the end of each word after the typed characters, and the log-probability of the text between them.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from completion.errors import DraftlineError, EngineUnavailableError
 from completion.request import CompletionEvent, CompletionRequest, StopReason, Suggestion
-from lsp_server.gate.worth import worthwhile_end
+from lsp_server.gate.worth import may_show_more, worthwhile_end
 from lsp_server.suggesting.narrowing import Remainder, Situation, opens_pair, remainder, shortened, typed_since
 
 if TYPE_CHECKING:
@@ -48,9 +48,12 @@ class Generation:
         follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
         streamed: The latest of it that was streamed: for which query, what, whether that is complete; None at first.
         is_streamed: Whether the client gets alternatives after its answer; if not, only manual requests make them.
+        answers_start: Whether an answer needs no more of the first suggestion than what is shown of it.
     """
 
-    def __init__(self, id_: str, start: Situation, wanted: int = 1, *, is_streamed: bool = True) -> None:
+    def __init__(
+        self, id_: str, start: Situation, wanted: int = 1, *, is_streamed: bool = True, answers_start: bool = False
+    ) -> None:
         self.id = id_
         self.start = start
         self.wanted = wanted
@@ -64,11 +67,12 @@ class Generation:
         self.max_lines = 0
         self.follows = ""
         self.is_streamed = is_streamed
+        self.answers_start = answers_start
         self.streamed: tuple[Query, tuple[Remainder, ...], bool] | None = None
         self._typed = ""
         self._used = asyncio.Event()
         self._all_wanted = asyncio.Event()
-        self._first_complete = asyncio.Event()
+        self._answerable = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._ended = asyncio.Event()
 
@@ -117,8 +121,13 @@ class Generation:
                 self._task.cancel()
 
     async def wait_for_first(self) -> None:
-        """Wait until the first suggestion is complete, or the generation has ended."""
-        await self._first_complete.wait()
+        """Wait until the first suggestion can be the answer, or the generation has ended."""
+        await self._answerable.wait()
+
+    @property
+    def is_answerable(self) -> bool:
+        """Whether the first suggestion is complete, or no more text changes what is shown of it."""
+        return self.is_first_complete or (self.answers_start and self.running and self._answerable.is_set())
 
     @property
     def is_first_complete(self) -> bool:
@@ -135,7 +144,7 @@ class Generation:
         await self._ended.wait()
 
     def _end(self) -> None:
-        self._first_complete.set()
+        self._answerable.set()
         self._ended.set()
 
     def remainders(self, now: Situation) -> tuple[Remainder, ...] | None:
@@ -242,12 +251,15 @@ class Generation:
                     self.last = replace(event, whole=0) if may_grow and not event.done else event
                 if self.last.done:
                     self._end()
-                elif self.last.whole:
-                    self._first_complete.set()
+                elif self.last.whole or (text and self.answers_start and self._is_end_certain()):
+                    self._answerable.set()
                 on_event(self)
                 if event.done:
                     break
         return True
+
+    def _is_end_certain(self) -> bool:
+        return self.last is not None and not may_show_more(self.last.suggestions[0], len(self._typed))
 
     def _may_follow(self, shown: str, text: str) -> bool:
         """Return whether a text may take the place of the one on the screen.
@@ -255,7 +267,7 @@ class Generation:
         A model server's text may replace a local one that nobody can have read. What the user typed along it stays, and
         what was answered, unless the client shows how it grows.
         """
-        kept = shown if self._first_complete.is_set() else self._typed
+        kept = shown if self._answerable.is_set() else self._typed
         return not text or not shown.startswith(kept) or text.startswith(kept) or kept.startswith(text)
 
     async def _pause(self) -> None:

@@ -255,7 +255,10 @@ class InlineCompleter:
         return Ahead(generation, start)
 
     def _new_generation(self, query: Query, start: Situation) -> Generation:
-        return Generation(_new_id(), start, query.wanted, is_streamed=query.settings.streaming)
+        streaming = query.settings.streaming
+        return Generation(
+            _new_id(), start, query.wanted, is_streamed=streaming, answers_start=query.shows_start and not streaming
+        )
 
     def _run(
         self, generation: Generation, state: DocumentState, source: CompletionSource, request: CompletionRequest

@@ -60,6 +60,11 @@ class Query:
     selected: str | None = ""
 
     @property
+    def shows_start(self) -> bool:
+        """Whether the answer has of a suggestion only what is probably right."""
+        return not (self.invoked or self.settings.whole_lines)
+
+    @property
     def item_range(self) -> ItemRange:
         """What the items of the answer replace after the cursor: as configured, else as the client is known."""
         configured = self.settings.item_range
@@ -134,7 +139,7 @@ def answer_from(query: Query, generation: Generation) -> Answer | None:
     """Return the answer of a generation to a query; None if its first suggestion is incomplete or no longer fits."""
     if generation.error is not None:
         return Answer(generation, reason=EmptyReason.ENGINE_ERROR, detail=generation.error.code)
-    if generation.last is None or not generation.is_first_complete:
+    if generation.last is None or not generation.is_answerable:
         return None
     remainders = generation.remainders(query.situation)
     if remainders:

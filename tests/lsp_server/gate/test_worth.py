@@ -12,7 +12,7 @@ from completion.prompt.line_endings import restored
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.gate.worth import WRONG_COST, worthwhile_end
+from lsp_server.gate.worth import WRONG_COST, may_show_more, worthwhile_end
 from lsp_server.suggesting.ahead import LOOK_S
 from lsp_server.suggesting.generation import PAUSE_S
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
@@ -105,6 +105,16 @@ def test_the_end_never_moves_back_while_the_text_grows(suggestion):
         assert now >= shown
         shown = now
     assert worthwhile_end(suggestion, 0, grows=False) >= shown
+
+
+@given(suggestions())
+def test_where_no_more_can_be_shown_no_longer_text_is(suggestion):
+    for count, (end, _) in enumerate(suggestion.ends, 1):
+        if all(character.isalnum() or character == "_" for character in suggestion.text[end - 1 : end + 1]):
+            continue  # a text that grows ends with a whole word
+        so_far = Suggestion(suggestion.text[:end], ends=suggestion.ends[:count])
+        if not may_show_more(so_far, 0):
+            assert worthwhile_end(suggestion, 0, grows=False) == worthwhile_end(so_far, 0, grows=True)
 
 
 @given(suggestions())
@@ -225,6 +235,20 @@ async def test_a_streamed_line_only_grows_and_ends_with_a_word():
     assert streamed == sorted(streamed, key=len)
     assert streamed[0] == "foo"
     await settle()
+
+
+@pytest.mark.parametrize("whole_lines", [False, True])
+async def test_a_client_without_streaming_is_answered_when_what_is_shown_is_certain(whole_lines):
+    editor = ScriptedEditor("x = ", streaming=False, whole_lines=whole_lines)
+    task = editor.ask()
+    await editor.engine.wait_for_request(1)
+    chances = [0.99, 0.99, 0.95, 0.95, 0.1, 0.9]
+    for count in (2, 5):
+        assert not task.done()
+        await editor.engine.say("".join(WORDS[:count]), **told(*chances[:count]))
+    assert task.done() is not whole_lines
+    await editor.engine.say(LINE, done=True, **told(*chances))
+    assert texts(await task) == [LINE if whole_lines else "foo(bar, "]
 
 
 async def test_a_start_replaces_no_text_after_the_cursor_but_a_closer_that_the_editor_added():
