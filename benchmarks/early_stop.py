@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.data import read_file
 from benchmarks.quality.scoring import first_line
 from benchmarks.quality.sets import FILES, open_tasks
-from completion.stopping.early_stop import EarlyStop
+from completion.ending.early_stop import EarlyStop
 
 STEPS = (3, 4, 6, 8, 12, 16, 24)
 """Numbers of tokens at which the bound may change."""

@@ -14,24 +14,27 @@ from rich.table import Table
 
 from benchmarks.quality.sets import FILES, MID_LINE, open_tasks
 from benchmarks.quality.tasks import Task
-from completion.postprocess import FILTERS, Context, Dropped
+from completion.ending.context import Context
+from completion.ending.decision import RULES, finished
+from completion.ending.mode import decide
+from completion.ending.rule import Dropped
 from completion.request import Mode, Suggestion
-from completion.stopping.mode import decide
 
 
 def first_to_change(task: Task) -> str | None:
-    """Return the name of the first filter that changes the reference except its trailing blanks, None if none does."""
+    """Return the name of the first rule that changes the reference except its trailing blanks, None if none does."""
     mode = decide(task.prefix, task.document_suffix, task.language) if task.mode is Mode.AUTO else task.mode
     if "\n" in task.reference.strip("\n"):
         mode = Mode.BLOCK
     context = Context.of(task.prefix, task.document_suffix, task.language, mode, invoked=True)
-    suggestion = Suggestion(task.reference)
-    for one_filter in FILTERS:
-        result = one_filter(suggestion, context)
-        if isinstance(result, Dropped) or result.text.rstrip() != suggestion.text.rstrip():
-            return one_filter.__name__
-        suggestion = result
-    return None
+    text = task.reference
+    for rule in RULES:
+        kept = text[: rule(text, context).maybe]
+        if kept.rstrip() != text.rstrip():
+            return rule.__name__
+        text = kept
+    result = finished(Suggestion(text), context)
+    return "shape" if isinstance(result, Dropped) or result.text.rstrip() != text.rstrip() else None
 
 
 def main() -> None:

@@ -14,12 +14,13 @@ from completion.cancellation import CancelToken
 from completion.decoding.attempt import Attempt
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
+from completion.ending.context import Context
+from completion.ending.decision import forget_texts
+from completion.ending.rule import Dropped, DropReason
 from completion.errors import ParseLimitError
 from completion.grammar.grammar import Grammars
 from completion.memory import Held, MemoryPart
 from completion.model.tokenizer import CodeTokenizer
-from completion.postprocess import Context, Dropped, DropReason
-from completion.postprocess.context import forget_texts
 from completion.prompt.line_endings import restored
 from completion.prompt.planner import PromptPlanner
 from completion.request import WARM_UP, Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate

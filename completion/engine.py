@@ -17,6 +17,7 @@ from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.edits import NextEditRequest, NextEdits
+from completion.ending.mode import cursor_context
 from completion.errors import ParseLimitError
 from completion.memory import Held, MemoryPart
 from completion.model.loading import LoadedModel
@@ -31,7 +32,6 @@ from completion.prompt.line_endings import normalised
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, SHORT_BUDGET, PromptBudget, PromptPace
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionEvent, CompletionRequest, ContextFile
-from completion.stopping.mode import cursor_context
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters

@@ -131,7 +131,7 @@ class CompletionRequest(OfLanguage):
         drafting: Whether drafters guess tokens. They change the speed, never the text.
         healing: Whether the run before the cursor is taken off the prompt and forced as the start of the output.
         search: Whether the first suggestion in line mode is the likeliest line that a search finds, not a greedy one.
-        filters: Whether the filters of `completion.postprocess` apply.
+        filters: Whether the filters of `completion.ending` apply.
         invoked: Whether the request is manual: no rule about the cursor's position hides its suggestion, and the first
             suggestion never ends early as unlikely.
         in_comments: Whether a cursor inside a comment gets suggestions.

@@ -21,10 +21,10 @@ from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.typing.scripts import Script, choose, key_unit, release_scripts
 from completion.decoding.constraints import open_grammar
 from completion.decoding.finishing import Finisher
-from completion.postprocess.context import near_before
+from completion.ending.context import near_before
+from completion.ending.mode import cursor_context
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, StopReason, Suggestion
-from completion.stopping.mode import cursor_context
 from completion.syntax.brackets import scan
 
 _CHARACTERS = 100  # of a session

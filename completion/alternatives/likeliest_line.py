@@ -19,7 +19,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.attempt import OWN_ENDS, Attempt, Branch, with_weight
 from completion.decoding.local_task import LocalTask
 from completion.decoding.task import Task
-from completion.postprocess.unfinished import whole_words
+from completion.ending.word_end import whole_words
 from completion.request import Suggestion
 
 MAX_BRANCHES = 6

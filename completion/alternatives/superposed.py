@@ -16,11 +16,11 @@ from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
 from completion.decoding.decoder import log_probability
 from completion.decoding.local_task import LocalTask
+from completion.decoding.output_text import OutputText
+from completion.decoding.stop_rules import StopRules
 from completion.model.causal_model import CausalModel, KVCache, Logits
 from completion.model.sampling import draw
 from completion.request import Sampling
-from completion.stopping.output_text import OutputText
-from completion.stopping.rules import StopRules
 from drafting.arrays import FloatArray
 from drafting.sources.ngram_model import NgramModel
 from drafting.verifier import MODEL

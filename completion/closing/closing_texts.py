@@ -1,7 +1,7 @@
 """What may stay open at the end of a suggestion, because later lines close it: brackets, blocks, a string, a comment.
 
 What the user has opened and not closed yet stays open. What a line opens itself (a call's first line, a block's head)
-belongs to the suggestion with the lines that close it if those are few (`completion.postprocess.first_line`). Otherwise
+belongs to the suggestion with the lines that close it if those are few (`completion.ending.extent`). Otherwise
 the text alone is a syntax error in the document, although it is what the user wants next. In both cases the text is
 checked together with the shortest text that would close what is open. It is kept if the document then has no new syntax
 error; otherwise it is cut. In a manual request, only a likely line may open something; of an automatic suggestion, the
@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import exp
 
 from completion.closing.endings import announced, endings, still_to_close
-from completion.postprocess import Context
+from completion.ending.context import Context
 from completion.request import StopReason, Suggestion
 from completion.syntax.brackets import goes_on
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from completion.closing.continuations import ANY, continuations, missing_operands
 from completion.closing.jsx_tags import open_tags
 from completion.closing.python_endings import python_endings
-from completion.postprocess.context import Context, closes_string
+from completion.ending.context import Context, closes_string
 from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Bracket, Scan, scan
 from completion.syntax.literals.styles import style_of
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from completion.closing.continuations import ANY, continuations, missing_operands
-from completion.postprocess.context import Context
+from completion.ending.context import Context
 from completion.syntax.indent_style import depth
 
 _INDENT = re.compile(r"[ \t]*")

@@ -13,13 +13,14 @@ import numpy as np
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
+from completion.decoding.output_text import OutputText
 from completion.decoding.run_record import RunRecord
+from completion.decoding.stop_rules import StopRules
 from completion.decoding.suggestion_ends import suggestion_ends
-from completion.postprocess import Context
-from completion.postprocess.first_line import line_end
+from completion.ending.context import Context
+from completion.ending.extent import line_end
+from completion.ending.rule import Stop
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
-from completion.stopping.output_text import OutputText
-from completion.stopping.rules import Stop, StopRules
 
 MIN_LOG_ODDS = math.log(1 / 50)
 """Minimum log-odds of a branch's first token against the token that was taken; others are too unlikely to be useful."""

@@ -7,8 +7,11 @@ from dataclasses import dataclass, replace
 
 from completion.closing.closing_texts import announced_texts, as_before_code, closing_texts
 from completion.closing.endings import are_text, closers_after, endings, still_to_close, with_open_line
+from completion.ending.closers import closers
+from completion.ending.context import Context
+from completion.ending.decision import committed, finished
+from completion.ending.rule import Dropped, DropReason
 from completion.grammar.constraint import RequestGrammar
-from completion.postprocess import Context, Dropped, DropReason, apply_filters, replaced_by
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
@@ -36,19 +39,19 @@ class Finisher:
         Args:
             raw: The text.
             reason: Why it ended.
-            shown: Part that was shown before. The grammar does not cut it.
+            shown: Part that was shown before. Nothing cuts it, unless the text has another beginning.
         """
         result: Suggestion | Dropped = raw
         if self.request.filters:
-            result = apply_filters(raw, replace(self.context, cut_short=reason in _CUT_SHORT))
+            result = finished(raw, replace(self.context, cut_short=reason in _CUT_SHORT))
         if self.request.grammar is GrammarMode.STRICT and isinstance(result, Suggestion):
-            result = self._cut_by_grammar(result, reason, shown)
-        return result
+            result = self._cut_by_grammar(result, reason)
+        return committed(result, raw, shown, self.context)
 
     def opening_line(self, line: Suggestion) -> Suggestion | None:
         """Return a complete line with open brackets, if it may be offered without the lines that close them."""
         alone = self.finish(line, StopReason.LINE_END)
-        filtered = apply_filters(line, self.context)
+        filtered = finished(line, self.context)
         return alone if isinstance(alone, Suggestion) and alone == filtered else None
 
     def visible_part(self, stable: str, shown: str) -> str:
@@ -77,13 +80,12 @@ class Finisher:
         cut = self.grammar.growing_cut(self.forced + written, known, closers)
         return _cut_back(written, cut - len(self.forced))
 
-    def _cut_by_grammar(self, suggestion: Suggestion, reason: StopReason, shown: str) -> Suggestion | Dropped:
+    def _cut_by_grammar(self, suggestion: Suggestion, reason: StopReason) -> Suggestion | Dropped:
         """Cut a suggestion to its longest start that adds no syntax error to the document.
 
         Args:
             suggestion: The suggestion after the filters.
             reason: Why it ended.
-            shown: Part that is kept: a shorter cut can seem to fit better where the text after the cursor is broken.
         """
         written = suggestion.text.encode()
         replaced = len(self.request.suffix[: suggestion.replace_after].encode())
@@ -98,11 +100,10 @@ class Finisher:
             return suggestion
         if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
-        kept = max(kept, shown, key=len)
         if not kept.strip():
             return Dropped(DropReason.SYNTAX)
-        still_replaced = min(suggestion.replace_after, replaced_by(kept, self.context))  # not a closer that was cut off
-        return replace(suggestion, text=kept, replace_after=still_replaced)
+        over = min(suggestion.replace_after, closers(kept, self.context).replaces)  # not a closer that was cut off
+        return replace(suggestion, text=kept, replace_after=over)
 
     def _sound_when_closed(self, suggestion: Suggestion, reason: StopReason) -> bool:
         """Return whether a short text after a suggestion makes the document sound.

@@ -15,8 +15,8 @@ from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import Decoder
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.task import Task
+from completion.ending.replaced_lines import ReplacedLines
 from completion.request import Mode
-from completion.stopping.replaced_lines import ReplacedLines
 from drafting.session import Drafters, DraftingSession
 
 SHOWN_FROM = math.log(0.5)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from completion.decoding.decoder import TopTokens
-from completion.stopping.output_text import OutputText
+from completion.decoding.output_text import OutputText
 
 
 def suggestion_ends(

@@ -11,14 +11,16 @@ from completion.decoding.attempt import Attempt, Branch, TokenSource
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import Step
 from completion.decoding.finishing import Finisher
+from completion.decoding.output_text import OutputText
 from completion.decoding.run_record import RunRecord
+from completion.decoding.stop_rules import StopRules
+from completion.ending.context import Context
+from completion.ending.decision import shown
+from completion.ending.rule import Dropped, DropReason, Stop
 from completion.grammar.constraint import GrammarConstraint, RequestGrammar
 from completion.model.tokenizer import CodeTokenizer
-from completion.postprocess import Context, Dropped, DropReason, stable_prefix
 from completion.prompt.planner import Prompt
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
-from completion.stopping.output_text import OutputText
-from completion.stopping.rules import Stop, StopRules
 from drafting.verifier import MODEL
 
 
@@ -102,10 +104,11 @@ class Task(ABC):
             if len(stable) >= limit:
                 return
             all_kept, growing = kept == attempt.output.tokens, attempt.output.growing()
-            now = stable_prefix(growing, self.context, limit) if self.request.filters else growing
+            now = shown(growing, self.context, limit) if self.request.filters else growing
             if len(now) > len(stable) or (all_kept and growing.count("\n") > lines):
                 stable, lines = now, growing.count("\n")
-                attempt.shown = max(attempt.shown, self._visible_part(attempt, stable, all_kept=all_kept), key=len)
+                visible = self._visible_part(attempt, stable, all_kept=all_kept)
+                attempt.shown = visible if visible.startswith(attempt.shown) else attempt.shown
 
         yield from attempt.stream(cancel, show)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from completion.edits import edits_of
+from completion.ending.context import Context
+from completion.ending.replaced_lines import ReplacedLines
 from completion.next_edit.candidates import candidates
-from completion.postprocess import Context
-from completion.stopping.replaced_lines import ReplacedLines
 from completion.syntax.parsing import IN_PROCESS, Parsing
 
 

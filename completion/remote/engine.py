@@ -19,6 +19,7 @@ from completion.decoding.constraints import Constraints, ConstraintState, open_g
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.edits import NextEditRequest, NextEdits
+from completion.ending.mode import cursor_context
 from completion.errors import ConfigurationError, PromptTooLongError, RemoteServerError
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
@@ -38,7 +39,6 @@ from completion.remote.model_server import ModelServer, ServerFacts
 from completion.remote.server_cache import ServerCache
 from completion.remote.vllm import Vllm
 from completion.request import CompletionEvent, CompletionRequest
-from completion.stopping.mode import cursor_context
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import Workspaces
 

@@ -10,13 +10,13 @@ from completion.decoding.constraints import open_grammar
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
+from completion.ending.mode import cursor_context
 from completion.model.loading import LoadedModel
 from completion.next_edit.retyping import replaced_lines
 from completion.prompt.fim_format import detect_format
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest, Mode
-from completion.stopping.mode import cursor_context
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from completion.cache import kv_sessions
 from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
+from completion.decoding.stop_rules import StopRules
+from completion.ending.context import Context
+from completion.ending.rule import Stop
 from completion.engine import Engine, EngineSettings
 from completion.errors import CancelledError
 from completion.model.loading import load_model
-from completion.postprocess import Context
 from completion.request import (
     Alternatives,
     CacheMode,
@@ -31,7 +33,6 @@ from completion.request import (
     WorkspaceFile,
     WorkspaceUpdate,
 )
-from completion.stopping.rules import Stop, StopRules
 from completion.syntax.parsing import IN_PROCESS
 from completion.syntax.parsing.process import ParserProcess
 from tests.completion.tasks import prompt_of

@@ -10,12 +10,12 @@ from transformers import AutoModelForCausalLM
 
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import make_drafters
+from completion.decoding.stop_rules import StopRules
+from completion.ending.mode import cursor_context
 from completion.engine import Engine
 from completion.instruct import edit_request, edited_code, fence_of, instruct_request
 from completion.model.loading import load_model
 from completion.request import Message, Sampling, StopReason
-from completion.stopping.mode import cursor_context
-from completion.stopping.rules import StopRules
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT, DraftTree
 from drafting.verifier import ANCHOR_ROW, AcceptedPath

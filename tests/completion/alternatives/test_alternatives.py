@@ -21,10 +21,10 @@ from completion.alternatives.further_suggestions import (
 )
 from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
+from completion.ending.rule import Dropped, Stop
 from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.model.loading import load_model
-from completion.postprocess import Dropped
 from completion.request import (
     Alternatives,
     CacheMode,
@@ -36,7 +36,6 @@ from completion.request import (
     StopReason,
     Suggestion,
 )
-from completion.stopping.rules import Stop
 from tests.completion.reference import decode_plainly
 from tests.completion.tasks import prompt_of, task_at
 from tests.tiny_models import STACK

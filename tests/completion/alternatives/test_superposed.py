@@ -10,10 +10,10 @@ from completion.alternatives.superposed import superposed_drafts
 from completion.cancellation import CancelToken
 from completion.closing.endings import endings
 from completion.decoding.local_task import LocalTask
+from completion.ending.early_stop import EarlyStop
 from completion.engine import Engine
 from completion.model.loading import load_model
 from completion.request import Alternatives, GrammarMode, Mode, Suggestion
-from completion.stopping.early_stop import EarlyStop
 from tests.completion.tasks import DOCUMENT, task_at
 
 CURSORS = range(6, len(DOCUMENT), 17)

@@ -9,10 +9,11 @@ from completion.closing.endings import endings, still_to_close
 from completion.closing.jsx_tags import open_tags
 from completion.decoding.constraints import open_grammar
 from completion.decoding.finishing import Finisher
-from completion.postprocess import Context, Dropped
+from completion.ending.context import Context
+from completion.ending.mode import cursor_context
+from completion.ending.rule import Dropped
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
-from completion.stopping.mode import cursor_context
 from completion.syntax.brackets import CLOSER_OF, scan
 from tests.completion.grammar.acceptors import GRAMMARS
 from tests.completion.work import lines_run

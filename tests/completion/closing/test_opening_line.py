@@ -5,7 +5,8 @@ import pytest
 from completion.decoding.constraints import open_grammar
 from completion.decoding.decoder import Step
 from completion.decoding.finishing import Finisher
-from completion.postprocess import Context, Dropped
+from completion.ending.context import Context
+from completion.ending.rule import Dropped
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from drafting.verifier import MODEL

@@ -10,10 +10,11 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.decoding.decoder import TopTokens
+from completion.decoding.stop_rules import StopRules
+from completion.ending.rule import Stop
 from completion.engine import Engine
 from completion.model.loading import load_model
 from completion.request import CompletionRequest, Mode, StopReason
-from completion.stopping.rules import Stop, StopRules
 from tests.completion.tasks import DOCUMENT, task_at
 
 

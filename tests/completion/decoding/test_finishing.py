@@ -14,9 +14,9 @@ from completion.decoding.constraints import open_grammar
 from completion.decoding.decoder import Step
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
-from completion.postprocess import Dropped
+from completion.ending.mode import cursor_context
+from completion.ending.rule import Dropped
 from completion.request import CompletionRequest, Mode
-from completion.stopping.mode import cursor_context
 from drafting.verifier import MODEL
 from tests.completion.grammar.acceptors import GRAMMARS
 from tests.completion.tasks import prompt_of

@@ -157,7 +157,7 @@ def test_the_child_imports_what_parses_and_no_other_large_modules(parser):
     parser(enclosing_literal, text, "", language)
     parser(syntax_of_changes, [text], text, language, [])
     imported = set(parser(eval, "[*__import__('sys').modules]"))
-    large = {"numpy", "asyncio", "concurrent.futures", "hashlib", "logging", "subprocess", "completion.postprocess"}
+    large = {"numpy", "asyncio", "concurrent.futures", "hashlib", "logging", "subprocess", "completion.ending.decision"}
     assert not large & imported
 
 

@@ -1,0 +1,178 @@
+"""The document around the cursor, computed once for a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from completion.request import Mode
+from completion.syntax import end_tags, mapping_keys
+from completion.syntax.block_end import BlockEnds
+from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
+from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Scan, scan
+from completion.syntax.heredocs import without_heredocs
+from completion.syntax.indent_style import IndentStyle
+
+SCAN_BEFORE = 16_000
+"""Minimum number of characters before the cursor that are scanned for open brackets and strings."""
+SCAN_STRINGS = 40_000
+"""Characters after the cursor that are scanned for the end of a multi-line string."""
+
+_STEP = 4_000  # characters before the scanned ones, in multiples of this: the same ones at key after key
+_MAX_LITERAL = 16_000  # of a longer string, the beginning is more likely a quote that was misread
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The document around the cursor.
+
+    Attributes:
+        prefix: Text before the cursor.
+        near: The last part of it, as far as it is scanned.
+        suffix: Text after the cursor.
+        language: LSP language identifier.
+        mode: LINE or BLOCK, never AUTO.
+        invoked: Whether the request is manual: no suggestion is hidden for the cursor's position.
+        cut_short: Whether decoding ended at a maximum (tokens, bytes, time) and not at the text's own end.
+        line_before: The cursor's line up to the cursor.
+        line_after: The cursor's line from the cursor on, without its line break.
+        following: Lines after the cursor's line.
+        in_heredoc: Whether the cursor is in the lines of a heredoc.
+        before: Brackets and strings that are open at the cursor.
+        after: Closers after the cursor.
+        open: Openers before the cursor, each with its closer after the cursor, innermost last.
+        indent: The document's indentation style.
+        block_ends: Finds the ends of blocks at the cursor.
+    """
+
+    prefix: str
+    near: str
+    suffix: str
+    language: str
+    mode: Mode
+    invoked: bool
+    cut_short: bool
+    line_before: str
+    line_after: str
+    following: tuple[str, ...]
+    in_heredoc: bool
+    before: Scan
+    after: Scan
+    open: tuple[OpenBracket, ...]
+    indent: IndentStyle
+    block_ends: BlockEnds
+
+    @classmethod
+    def of(
+        cls, prefix: str, suffix: str, language: str, mode: Mode, *, invoked: bool = False, cut_short: bool = False
+    ) -> Context:
+        """Compute the context of a request."""
+        near, near_after = near_before(prefix, language), suffix[:SCAN_AFTER]
+        before = scan(near, language)
+        after = _scan_after(before, suffix, language)
+        lines = near_after.split("\n")
+        return cls(
+            prefix=prefix,
+            near=near,
+            suffix=suffix,
+            language=language,
+            mode=mode,
+            invoked=invoked,
+            cut_short=cut_short,
+            line_before=prefix[prefix.rfind("\n") + 1 :],
+            line_after=lines[0],
+            following=tuple(lines[1:]),
+            in_heredoc=without_heredocs(near, language)[1],
+            before=before,
+            after=after,
+            open=open_at_cursor(before, after, near, near_after),
+            indent=IndentStyle.of(prefix, suffix),
+            block_ends=BlockEnds(near, suffix, language),
+        )
+
+    @property
+    def line_below(self) -> str:
+        """Next line below the cursor's that is not blank; "" if there is none."""
+        return next((line for line in self.following if line.strip()), "")
+
+    def without_rest_of_line(self, *, and_next: bool = False) -> Context:
+        """Return the context of a document without the text after the cursor on its line, or on it and the next one."""
+        left_out = len(self.line_after) + and_next * len(f"\n{self.following[0]}" if self.following else "")
+        suffix, following = self.suffix[left_out:], self.following[and_next:]
+        after = _scan_after(self.before, suffix, self.language)
+        open_ = open_at_cursor(self.before, after, self.near, suffix[:SCAN_AFTER])
+        return replace(self, suffix=suffix, line_after="", following=following, after=after, open=open_)
+
+    def scan(self, text: str) -> Scan:
+        """Return the brackets, strings and comments of a text at the cursor."""
+        in_code = not self.before.string and not self.before.comment
+        return scan(text, self.language, self.before.string, before=self.line_before if in_code else "")
+
+    def within_comment(self, text: str) -> bool:
+        """Return whether a text at the cursor ends inside the comment that the cursor is in."""
+        return self.before.comment and "\n" not in text
+
+    def unpaired(self, text: str) -> int:
+        """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor.
+
+        Those in the comment around the cursor do not count.
+        """
+        if self.within_comment(text):
+            return 0
+        on_line = self.scan(text + self.line_after)
+        found = self.scan(text + self.suffix[:SCAN_AFTER])
+        waiting = [bracket.character for bracket in self.before.open]
+        alone = int(len(on_line.string) == 1)
+        further = (bracket for bracket in reversed(self.open) if bracket.closed_at == SCAN_AFTER)
+        for closer in (*(one.character for one in found.unopened), *(CLOSER_OF[one.character] for one in further)):
+            if waiting and CLOSER_OF[waiting[-1]] == closer:
+                waiting.pop()
+            else:
+                alone += 1
+        return alone + len(waiting) + len(found.open)
+
+
+def near_before(prefix: str, language: str) -> str:
+    """Return the last part of the text before a cursor, of `SCAN_BEFORE` characters or more, which begins in code.
+
+    From the middle of a docstring on, code would be read as strings and strings as code, up to the cursor.
+    """
+    start = max(0, len(prefix) - SCAN_BEFORE) // _STEP * _STEP
+    return prefix[_code_end(prefix[:start], language) :]
+
+
+@lru_cache(maxsize=4)  # a prefix without its last part stays the same while the user types
+def _code_end(text: str, language: str) -> int:
+    """Return the offset where the string or comment that a text ends inside begins; its length if it ends in code."""
+    found = scan(text, language)
+    is_inside = (found.string or found.comment) and len(text) - found.string_start <= _MAX_LITERAL
+    return found.string_start if is_inside else len(text)
+
+
+def forget_texts() -> None:
+    """Free what was kept of texts around cursors, so that it need not be computed again."""
+    _code_end.cache_clear()
+    end_tags.forget_texts()
+    mapping_keys.forget_texts()
+
+
+def _scan_after(before: Scan, suffix: str, language: str) -> Scan:
+    return scan(suffix[:SCAN_AFTER], language, before.string if closes_string(before, suffix, language) else "")
+
+
+def closes_string(before: Scan, suffix: str, language: str) -> bool:
+    """Return whether the string around the cursor ends after the cursor.
+
+    If the text after the cursor on its line is complete code by itself, the string's end is not typed yet, unless its
+    first quote begins no string: one without `=` before it in HTML, one within a word.
+    """
+    if not before.string:
+        return False
+    if len(before.string) == 3:  # an odd number of these quotes after the cursor closes the string
+        return scan(suffix[:SCAN_STRINGS], language).string == before.string
+    line = suffix[:SCAN_AFTER].partition("\n")[0]
+    inside, outside = scan(line, language, before.string), scan(line, language)
+    if not inside.string_end or inside.string:
+        return False
+    first = scan(line[: inside.string_end], language)
+    return bool(outside.string) or inside.string_end == len(line) or not (first.string or first.comment)

@@ -1,0 +1,131 @@
+"""The decision where a suggestion ends: every rule once, read to stop decoding, to show what grows and to finish."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from completion.ending.closers import closers
+from completion.ending.context import Context
+from completion.ending.context import forget_texts as forget_near
+from completion.ending.extent import block, code_fence, line, surplus_end
+from completion.ending.following_lines import following_lines
+from completion.ending.following_lines import forget_texts as forget_lines
+from completion.ending.loops import forget_texts as forget_loops
+from completion.ending.loops import loops
+from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop, whole
+from completion.ending.shape import edges, indentation
+from completion.ending.suffix_overlap import suffix_overlap
+from completion.ending.unsafe import unsafe
+from completion.ending.word_end import unfinished, whole_words
+from completion.request import StopReason, Suggestion
+from completion.syntax.literals.styles import has_sentences
+
+
+def mid_word(text: str, context: Context) -> Ends:
+    """End before a text inside or directly before a word, unless the request is manual: the tail would follow it."""
+    after = context.line_after[:1]
+    is_word = after.isalnum() or after == "_" or (after == "$" and not has_sentences(context.language))  # or formulas
+    return Ends(0, 0) if is_word and not context.invoked else whole(text)
+
+
+RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
+    unsafe: (DropReason.UNSAFE, None),
+    unfinished: (DropReason.UNFINISHED, None),
+    mid_word: (DropReason.MID_WORD, None),
+    code_fence: (DropReason.EMPTY, StopReason.STOP_TOKEN),
+    line: (DropReason.EMPTY, StopReason.LINE_END),
+    block: (DropReason.EMPTY, StopReason.BLOCK_END),
+    surplus_end: (DropReason.DOUBLED_CLOSER, None),
+    loops: (DropReason.EMPTY, StopReason.REPETITION),
+    following_lines: (DropReason.REPEATS_FOLLOWING, StopReason.SUFFIX_OVERLAP),
+    suffix_overlap: (DropReason.EMPTY, None),
+    closers: (DropReason.DOUBLED_CLOSER, None),
+}
+"""All rules in order, each with the reason why a text is dropped of which it leaves nothing.
+
+The second reason is that of a rule's stop, None for a rule that ends no decoding.
+"""
+
+
+class _Decided(NamedTuple):
+    """What the rules leave of a text: its length if the text ends here, the part that is sure, what it replaces."""
+
+    maybe: int
+    sure: int
+    replaces: int
+
+
+def stop(text: str, context: Context) -> Stop | None:
+    """Return where a rule ends an unfinished text however it goes on; None if none does."""
+    found = None
+    for rule, (_, reason) in RULES.items():
+        if reason and (ends := rule(text, context)).over:
+            found, text = Stop(ends.maybe, reason), text[: ends.maybe]
+    return found
+
+
+def finished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
+    """Return what is left of a finished suggestion, in the document's shape, or the reason why nothing is."""
+    decided = _decided(suggestion.text, context)
+    if isinstance(decided, Dropped):
+        return decided
+    text = _shaped(suggestion.text[: decided.maybe], decided.replaces, context)
+    return text if isinstance(text, Dropped) else replace(suggestion, text=text, replace_after=decided.replaces)
+
+
+def shown(text: str, context: Context, limit: int | None = None) -> str:
+    """Return the part of an unfinished text that may be shown: it stays however the text goes on, in whole words.
+
+    Args:
+        text: Everything generated so far.
+        context: The document around the cursor.
+        limit: Number of characters after which the text may still change; None if all of them stay.
+    """
+    decided = _decided(text, context)
+    if isinstance(decided, Dropped):
+        return ""
+    sure = min(decided.sure, len(text) if limit is None else limit)
+    kept = text[: whole_words(text[: decided.maybe], sure)]
+    kept = kept[: following_lines(kept, context).sure].rstrip()  # what ends the text may leave such a line last
+    shaped = _shaped(kept, closers(kept, context).replaces, context)
+    return "" if isinstance(shaped, Dropped) else shaped
+
+
+def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context: Context) -> Suggestion | Dropped:
+    """Return a result that begins with what was shown of its text: nothing cuts that off.
+
+    Args:
+        result: What is left of the text.
+        raw: The whole text.
+        seen: What was shown, also of another text; then it binds nothing.
+        context: The document around the cursor.
+    """
+    keeps = isinstance(result, Suggestion) and result.text.startswith(seen)
+    if not seen or keeps or not "".join(raw.text.split()).startswith("".join(seen.split())):
+        return result
+    return replace(raw, text=seen, replace_after=closers(seen, context).replaces)
+
+
+def _decided(text: str, context: Context) -> _Decided | Dropped:
+    """Apply the rules in order, each to what those before it leave."""
+    sure, replaces = len(text), 0
+    for rule, (reason, _) in RULES.items():
+        ends = rule(text, context)
+        if ends.maybe < len(text):
+            text = text[: ends.maybe]
+            if not text.strip():
+                return Dropped(reason)
+        sure, replaces = min(sure, ends.sure), ends.replaces
+    return _Decided(len(text), min(sure, len(text)), replaces)
+
+
+def _shaped(text: str, replaces: int, context: Context) -> str | Dropped:
+    indented = indentation(text, context)
+    return indented if isinstance(indented, Dropped) else edges(indented, replaces, context)
+
+
+def forget_texts() -> None:
+    """Free what was kept of texts around cursors, so that it need not be computed again."""
+    for forget in (forget_near, forget_lines, forget_loops):
+        forget()

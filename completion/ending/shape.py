@@ -1,0 +1,169 @@
+"""Gives the text of a suggestion the document's shape: its indentation, and no blanks or commas too many at its edges.
+
+Tabs or spaces, their width and the first line's depth are the document's. A suggestion that indents a line again from
+which the user has removed a level is dropped.
+"""
+
+from __future__ import annotations
+
+import re
+
+from completion.ending.context import Context
+from completion.ending.rule import Dropped, DropReason
+from completion.syntax.brackets import CLOSERS
+from completion.syntax.heredocs import without_heredocs
+from completion.syntax.indent_style import WRAP_OPENERS, columns
+from completion.syntax.line_roles import is_item
+from completion.syntax.literals.styles import style_of
+
+_OPENERS = ("{", ":", "do", "then", *WRAP_OPENERS)
+
+_AS_WRITTEN = frozenset({"makefile", "markdown", "plaintext", "restructuredtext", "asciidoc", "git-commit"})
+"""Languages in which another indentation has another meaning: recipes begin with a tab, code with four blanks."""
+_NO_LAST_COMMA = frozenset({"json", "sql"})
+"""Languages in which a comma before a closing bracket is an error."""
+_BLANKS = (" ", "\t")
+_RULE_OR_RECIPE = re.compile(r"(?:[^\s#=:][^=:]*::?(?!=)|\t).*(?<!\\)")  # the line below it is no other one's rest
+
+
+def indentation(text: str, context: Context) -> str | Dropped:
+    """Rewrite the leading blanks of lines in the document's style; nothing else changes.
+
+    On a line of whole levels, less than the line above has, the user has gone back to a level: no text goes deeper.
+
+    The rewriting only removes blanks or inserts blanks of the kind that the document uses, in a document without
+    indented lines those of the text. Lines of blanks become empty, except the last one, which text may follow. Lines of
+    a string or heredoc stay as they are.
+    """
+    is_code = not context.before.string and not context.in_heredoc
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    generated = _blanks(context.line_before + lines[0])
+    if is_code and not context.line_before.strip():
+        lines[0] = _first(lines[0], context)
+        if lines[0][:1] in _BLANKS and lines[0].strip() and _is_back(context):
+            return Dropped(DropReason.INDENTED_AGAIN)
+    if is_code and len(lines) > 1 and context.language not in _AS_WRITTEN:
+        lines[1:] = _deeper(lines, columns(generated), context)
+        if not lines[0].strip():
+            lines[0] = ""
+    elif context.language == "makefile":
+        lines = _with_tabs(lines, context)
+    return "\n".join(lines)
+
+
+def edges(text: str, replaces: int, context: Context) -> str | Dropped:
+    """Remove leading blanks that repeat a blank before the cursor, and trailing blanks and line breaks.
+
+    With text after the cursor on its line, trailing indentation stays; trailing blanks go only if that text begins with
+    a blank. Before a line that begins with a closing bracket, a comma at the end goes where it would be an error. A
+    text of which nothing is left, or that repeats exactly what it replaces, is dropped.
+    """
+    if context.line_before[-1:] in _BLANKS and context.line_before.strip() and not context.before.string:
+        text = text.lstrip(" \t")
+    after = context.line_after[replaces:]
+    if not after.strip():
+        text = text.rstrip()
+        below = context.line_below.lstrip()
+        if text.endswith(",") and context.language in _NO_LAST_COMMA and below[:1] in CLOSERS:
+            text = text if context.scan(text).string else text.removesuffix(",")
+            if not text:
+                return Dropped(DropReason.LAST_COMMA)
+    elif after[0] in _BLANKS and not text.rstrip(" \t").endswith("\n"):
+        text = text.rstrip(" \t")
+    if not text.strip():
+        return Dropped(DropReason.BLANK if text else DropReason.EMPTY)
+    return Dropped(DropReason.DOUBLED_CLOSER) if text == context.line_after[:replaces] else text
+
+
+def _with_tabs(lines: list[str], context: Context) -> list[str]:
+    """Return a makefile's lines, in which a recipe begins with a tab: with blanks, it is an error."""
+    above, written = _text_above(context), list[str]()
+    for line in (context.line_before + lines[0], *lines[1:]):
+        is_recipe = line.startswith(" ") and line.strip() and _RULE_OR_RECIPE.fullmatch(above)
+        above = "\t" + line.lstrip() if is_recipe and (written or not context.line_before) else line
+        written.append(above)
+    return [written[0].removeprefix(context.line_before), *written[1:]]
+
+
+def _first(line: str, context: Context) -> str:
+    """Remove leading blanks of the first line that exceed the deepest indentation possible there."""
+    extra = line[: len(line) - len(line.lstrip())]
+    if not extra or (context.open and context.open[-1].character != "{"):
+        return line
+    above = _text_above(context)
+    ends = above.rstrip().endswith((";", "}")) or context.language == "python"
+    deeper = above.rstrip().endswith(_OPENERS) or is_item(above) or not ends  # an item's keys are deeper
+    deepest = columns(_blanks(above)) + (columns(context.indent.unit) or 4 if deeper else 0)
+    allowed = max(0, deepest - columns(context.line_before))
+    while extra and columns(extra) > allowed:
+        extra = extra[:-1]
+    return extra + line.lstrip()
+
+
+def _is_back(context: Context) -> bool:
+    """Return whether the cursor's line of blanks is at a level of the document, less deep than the line above it."""
+    own, unit = columns(context.line_before), columns(context.indent.unit)
+    above = columns(_blanks(_text_above(context)))
+    return 0 < own < above and unit > 0 and not own % unit and not (context.open and context.open[-1].character != "{")
+
+
+def _text_above(context: Context) -> str:
+    """Return the nearest line with text above the cursor's line; "" if there is none."""
+    start = len(context.prefix) - len(context.line_before)
+    return context.prefix[:start].rstrip().rpartition("\n")[2]
+
+
+def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
+    """Return all lines but the first, each level that the text opens indented by one unit of the document.
+
+    Args:
+        lines: Lines of the text, the first one already rewritten.
+        generated: Columns of the first line's indentation before it was rewritten.
+        context: The document around the cursor.
+    """
+    own = _blanks(context.line_before + lines[0])
+    levels = [(generated, own)]  # (columns in the text, blanks in the document), outermost first
+    written, above = [], context.line_before + lines[0]
+    marks = (*style_of(context.language).strings, "<<")
+    has_literals = any(mark in line for line in lines for mark in marks)
+    for index, line in enumerate(lines[1:], 1):
+        blanks = _blanks(line)
+        inside = has_literals and _ends_in_literal("\n".join(lines[:index]), context)
+        if inside or not line.strip():
+            written.append(line if inside or index == len(lines) - 1 else "")
+            continue
+        written.append(_indent(columns(blanks), blanks, above, levels, context) + line[len(blanks) :])
+        above = line
+    return written
+
+
+def _ends_in_literal(text: str, context: Context) -> bool:
+    """Return whether whole lines at the cursor end inside a string or heredoc."""
+    return bool(context.scan(text).string) or without_heredocs(context.line_before + text, context.language)[1]
+
+
+def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], context: Context) -> str:
+    """Return the blanks for a line that the text indents by `width` columns; update `levels`."""
+    while len(levels) > 1 and levels[-1][0] > width:
+        levels.pop()
+    known, written = levels[-1]
+    if width == known:
+        return written
+    unit = context.indent.unit
+    if width < known:
+        written = "\t" * (width // 4) + " " * (width % 4) if unit == "\t" else " " * width
+        levels[:] = [(width, written)]
+        return written
+    wraps = width - known in context.indent.wraps and above.rstrip().endswith(WRAP_OPENERS)
+    if above.rstrip().endswith(_OPENERS) and unit and not wraps and not is_item(above):  # an item's keys are deeper
+        written += unit
+    elif unit == "\t" or ("\t" in blanks and not unit):  # in a document without indented lines the text's tabs stay
+        written += "\t" * ((width - known) // 4) + " " * ((width - known) % 4)
+    else:
+        written += " " * (width - known) if "\t" in blanks else blanks[-(width - known) :]
+    levels.append((width, written))
+    return written
+
+
+def _blanks(line: str) -> str:
+    return line[: len(line) - len(line.lstrip(" \t"))]

@@ -1,0 +1,75 @@
+"""Cuts a suggestion before code that runs a shell, executes what it fetches, disables verification or writes a secret.
+
+A hostile repository can steer the model with its comments and names. `completion.workspace.unsafe_code` lists the
+harmful constructs that the model can then write. A suggestion ends before such a construct, unless the user's own text
+permits it:
+
+- The user began to write it: its decisive part starts before the cursor, on the cursor's line. After `verify=`, the
+  word `False` is the user's choice. After `curl ADDRESS`, a pipe into a shell is not.
+- Code shortly before the cursor has a construct of the same kind, so the program already does the same. Comments and
+  sentences in strings do not count, because injections are written in them. A secret is never repeated.
+"""
+
+from __future__ import annotations
+
+import re
+
+from completion.ending.context import Context
+from completion.ending.rule import Ends
+from completion.workspace.code_only import code_by_marks
+from completion.workspace.unsafe_code import begun_construct, constructs, names_unsafe
+
+NEAR_LINES = 60
+"""Number of lines before the cursor's line whose code can permit a construct of the same kind: about one screen."""
+LINE_CHARACTERS = 500
+"""Maximum number of characters before the cursor that are searched; it bounds the time of a search."""
+
+_WORD_REVERSED = re.compile(r"[\w$-]*[\"'`]?")
+
+
+def unsafe(text: str, context: Context) -> Ends:
+    """End before the first unsafe construct that the user's own text does not permit; what may become one is unsure."""
+    cut = _first_unsafe(text, context)
+    kept = text if cut is None else text[:cut]
+    start = kept.rfind("\n") + 1
+    before = "" if start else context.line_before[-LINE_CHARACTERS:]
+    line = before + kept[start:]
+    last_word = _word_start(line, len(line))
+    found = begun_construct(context.language).search(line, 0, last_word)
+    sure = start + (_word_start(line, found.start()) if found else last_word) - len(before)
+    return Ends(len(kept), max(0, sure))
+
+
+def _first_unsafe(text: str, context: Context) -> int | None:
+    """Return the offset of the first construct that is not permitted; 0 if it begins before the cursor."""
+    before = context.line_before[-LINE_CHARACTERS:]
+    whole, cursor = before + text, len(before)
+    if not names_unsafe(whole, context.language):
+        return None
+    permitted = _permitted_kinds(context)
+    starts = [
+        _word_start(whole, match.start())
+        for kind, pattern in constructs(context.language)
+        if kind not in permitted
+        for match in pattern.finditer(whole)
+        if match.end() > cursor and _act(match) >= cursor
+    ]
+    return max(0, min(starts) - cursor) if starts else None
+
+
+def _act(match: re.Match[str]) -> int:
+    """Return the offset of the decisive part of a construct."""
+    return match.start("act" if "act" in match.re.groupindex else 0)
+
+
+def _word_start(text: str, offset: int) -> int:
+    """Return the start of the word, including its quote, that contains or ends at `offset`."""
+    word = _WORD_REVERSED.match(text[max(0, offset - LINE_CHARACTERS) : offset][::-1])
+    return offset - (word.end() if word else 0)
+
+
+def _permitted_kinds(context: Context) -> set[str]:
+    """Return the kinds of constructs in the code shortly before the cursor's line."""
+    above = context.near[: max(0, len(context.near) - len(context.line_before))]
+    near = "\n".join(code_by_marks(above, context.language).split("\n")[-NEAR_LINES - 1 :])
+    return {kind for kind, pattern in constructs(context.language) if kind != "secret" and pattern.search(near)}
