@@ -74,7 +74,7 @@ RUNS = (
         Size("--without-llama --without-transformers --repeats 6", 1.0),
         Size("--without-transformers --larger qwen2.5-coder-1.5b", 15.0),
     ),
-    Run("fidelity", "fidelity", Size("--windows 1 --length 256", 1.5), Size("", 10.0)),
+    Run("fidelity", "fidelity", None, Size("", 20.0)),
     _alone("workspace_index", 1.5),
     Run(
         "drafting",
@@ -83,7 +83,7 @@ RUNS = (
         Size("", 25.0),
     ),
     Run("edits", "edits", Size("--requests 48 --other-layout-requests 4", 3.0), Size("", 20.0)),
-    Run("memory", "memory", Size("--requests 80 --without-llama", 2.5), Size("", 30.0)),
+    Run("memory", "memory", Size("--requests 40 --without-llama", 3.0), Size("", 30.0)),
     Run(
         "typing",
         "typing",
@@ -95,7 +95,7 @@ RUNS = (
     Run(
         "quality_tests",
         "quality",
-        Size(f"--sets single_line --rows whole,infill --limit 60 --out {PREDICTIONS}", 2.5),
+        Size(f"--sets single_line --rows whole,infill --limit 40 --out {PREDICTIONS}", 1.7),
         Size(f"--sets single_line,multi_line,random_span,safim --out {PREDICTIONS}", 120.0),
     ),
     Run(
@@ -108,7 +108,7 @@ RUNS = (
     Run(
         "suggestions",
         "suggestions",
-        Size("--sets single_line,cursor_positions --limit 2", 2.0),
+        Size("--sets single_line,cursor_positions --limit 1", 1.2),
         Size("", 6.0),
     ),
     Run(
