@@ -16,9 +16,10 @@ test: $(VENV)/.dev                  ## all checks of CI; the editor tests come b
 	$(MAKE) --jobs=2 check torture MINUTES=2 SEED=19 BUSY=1
 	$(MAKE) test-editors
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile -m "not (neovim or vscode or clients or release)"
+	$(MAKE) test-load MINUTES=2 SEED=19
 
-test-load: MINUTES = 40
-test-load: $(VENV)/.dev             ## asynchronous tests beside busy processors, in random orders; MINUTES=2 SEED=1 for less, or again
+test-load: MINUTES = 38
+test-load: $(VENV)/.dev             ## asynchronous tests beside busy processors, in random orders; SEED=1 repeats a round, MINUTES=2 is short
 	$(BIN)/python -m tests.load --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first

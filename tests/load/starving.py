@@ -1,4 +1,4 @@
-"""Plugin of pytest that makes each test's threads slow or quick to take turns, by a seed, until a time."""
+"""Plugin of pytest that makes each test's threads slow or quick to take turns, by a seed, for some time."""
 
 import math
 import os
@@ -15,11 +15,17 @@ STARVED = 10
 INTERVALS_S = (1e-5, 0.005, 0.1)
 """Times after which a thread that computes lets another one run, in seconds; Python's own is the middle one."""
 
+UNTIL = pytest.StashKey[float]()
+
 
 def pytest_addoption(parser):
     group = parser.getgroup("load")
     group.addoption("--load-seed", type=int, default=0, help="of what happens to each test's threads")
-    group.addoption("--load-until", type=float, default=math.inf, help="Unix time after which no test starts")
+    group.addoption("--load-seconds", type=float, default=math.inf, help="after which no test starts")
+
+
+def pytest_collection_finish(session):
+    session.config.stash[UNTIL] = time.monotonic() + session.config.option.load_seconds
 
 
 @pytest.hookimpl(wrapper=True)
@@ -37,7 +43,7 @@ def pytest_runtest_protocol(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    if time.time() > item.config.option.load_until:
+    if time.monotonic() > item.config.stash[UNTIL]:
         pytest.skip("the time is over")
 
 
