@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MINUTES ?= 10
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-editors test-transports test-clients test-remote test-kernels test-arm torture dist check-dist clean
+.PHONY: demo test check test-editors test-load test-transports test-clients test-remote test-kernels test-arm torture dist check-dist clean
 
 demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
@@ -16,6 +16,11 @@ test: $(VENV)/.dev                  ## all checks of CI; the editor tests come b
 	$(MAKE) --jobs=2 check torture MINUTES=2 SEED=19 BUSY=1
 	$(MAKE) test-editors
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile -m "not (neovim or vscode or clients or release)"
+	$(MAKE) test-load MINUTES=2 SEED=19
+
+test-load: MINUTES = 38
+test-load: $(VENV)/.dev             ## asynchronous tests beside busy processors, in random orders; SEED=1 repeats a round, MINUTES=2 is short
+	$(BIN)/python -m tests.load --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first
 	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh

@@ -44,7 +44,9 @@ async def start_client(runtime):
         async def start(client=None, **options):
             client = client or RealClient()
             stack.push_async_callback(client.stop)
-            defaults = {"model": "paced", "max_tokens": 3, "idle_minutes": 0.01, "prepare_ms": 0, "suggestions": 1}
+            # What the server does after a pause by itself would happen in tests that are slow.
+            by_itself = {"prepare_ms": 0, "ahead": False}
+            defaults = {"model": "paced", "max_tokens": 3, "idle_minutes": 0.01, "suggestions": 1, **by_itself}
             return await client.start(**{**defaults, **options})
 
         yield start

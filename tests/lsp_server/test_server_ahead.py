@@ -49,7 +49,7 @@ async def test_tab_after_tab_the_next_suggestion_is_already_there(paced, start_c
 
 
 async def test_a_key_that_departs_ends_it_before_its_text_is_complete(paced, start_client):
-    client = await start_client(ahead=True, max_tokens=100)
+    client = await start_client(ahead=True, max_tokens=100, index_files=0)  # an update would count as an end
     await client.ready()
     client.open(URI, "x =")
     steps(paced, 100)
@@ -74,9 +74,9 @@ async def test_after_a_change_in_the_cells_above_it_is_asked_anew(paced, start_c
     (item,) = await client.complete("cell", 0, 3)
     client.change_cell("above", 2, (0, 7), (0, 9), "re")
     client.change_cell("cell", 2, (0, 3), (0, 3), item.insert_text)
-    steps(paced, 1)
+    steps(paced, 2)  # one for what may have begun in advance
     await client.complete("cell", 0, 3 + len(item.insert_text))
-    assert paced.prefixes[-1] == f"import re\n\nx ={item.insert_text}"
+    assert f"import re\n\nx ={item.insert_text}" in paced.prefixes
 
 
 @pytest.mark.parametrize("off", ["manual", "snooze"])

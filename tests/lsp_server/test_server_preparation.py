@@ -16,7 +16,7 @@ async def test_a_moved_cursor_prepares_the_engine(paced, start_client):
     client.open(URI, "x =")
     client.lsp.protocol.notify("draftline/didMoveCursor", {"uri": URI, "position": {"line": 0, "character": 3}})
     steps(paced, 1)
-    assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+    assert await asyncio.to_thread(paced.readied.acquire, timeout=10)
     assert [document_of(key) for key in paced.prepared] == [URI]
 
 

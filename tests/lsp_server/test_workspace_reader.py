@@ -84,7 +84,7 @@ def test_no_descriptor_stays_open(tmp_path):
     read_inside(tmp_path, tmp_path / "a" / "b" / "c", 10)
     for name in ("a/b", "a/b/d", "a/link/c", "a/b/c/d"):
         assert refusal(tmp_path, tmp_path / name)
-    assert open_descriptors() == before
+    assert not open_descriptors() - before  # what an earlier test left may be closed meanwhile
 
 
 def test_a_file_that_the_user_names_may_be_a_link(tmp_path):

@@ -138,12 +138,13 @@ async def test_a_host_whose_model_computes_a_long_step_is_not_replaced(clients):
 
 async def test_a_client_that_was_stopped_itself_does_not_end_a_healthy_host(clients, runtime):
     """When the client continues, all its timers have expired, while the host's answers wait in the socket."""
-    client, statuses = clients()
+    patience = replace(SHORT, answer_s=2.0)  # in which a healthy host answers, on a busy machine too
+    client, statuses = clients(patience)
     pid = (await client.connect()).pid
     request = asyncio.create_task(suggested(client, CompletionRequest("one", max_tokens=100)))
     while not request.done():
         await asyncio.wait([request], timeout=0.06)
-        continued = asyncio.get_running_loop().time() + 0.6
+        continued = asyncio.get_running_loop().time() + 1.2 * patience.answer_s
         while asyncio.get_running_loop().time() < continued:
             pass  # block the event loop, as in a stopped process
     assert (await request)[-1].endswith(" 99")
