@@ -178,6 +178,7 @@ class Completer(ABC):
         Its workspace is used in either case, so that it is not the one that is closed to free memory.
         """
         if request.messages:
+            self._workspaces.use(request.workspace)
             return request
         snippets = self._workspaces.snippets(request, budget_tokens)
         return request if request.context else replace(request, context=snippets)

@@ -189,7 +189,7 @@ class Decoder:
         certain = self.forced_tokens(state.forced.remaining)[:-1] if state.forced.remaining else ()
         after: ConstraintState | None = state
         for token in certain:
-            after = self.constraints.advance(after, token) if after else None
+            after = self.constraints.advance(after, token, is_guess=True) if after else None
         if after is None:
             certain, after = (), state
         forced = after.forced

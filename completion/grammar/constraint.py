@@ -17,7 +17,10 @@ from completion.request import GrammarMode
 from completion.syntax.languages import true_language
 from completion.syntax.parsing import IN_PROCESS, Parsing
 
-_MAX_TRIED_TOKENS = 1000  # tokens tried after one snapshot; further tokens are rejected
+_MAX_TRIED_TOKENS = 1000
+"""Number of tokens tried after one snapshot from which on further ones are rejected."""
+_MAX_TRIED_GUESSES = _MAX_TRIED_TOKENS // 2
+"""The same for guesses, so that those of drafts leave room for the model's own tokens."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -122,7 +125,7 @@ class GrammarConstraint:
         if self.off_reason is not None:
             return snapshot
         tried = snapshot.next_by_bytes
-        if len(tried) >= _MAX_TRIED_TOKENS:
+        if len(tried) >= (_MAX_TRIED_GUESSES if is_guess else _MAX_TRIED_TOKENS):
             return tried.get(token_bytes)
         try:
             return self._grammar.acceptor.advance(snapshot, token_bytes)

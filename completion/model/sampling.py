@@ -6,6 +6,7 @@ exactly when plain sampling would have drawn it: drafting changes speed, never t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -23,6 +24,9 @@ _FIRST_NUCLEUS = 1024
 _NOISE_RANGE_NATS = 30.0
 """Distance below the best score at which a token gets no noise: it would win once in 10^13 draws."""
 
+_LEAST_TEMPERATURE = 1e-30
+"""Temperature that stands for lower ones: logits divided by it are finite, and the best token always wins."""
+
 _WORD = 2**64 - 1
 
 
@@ -36,7 +40,8 @@ def draw(
     """Draw the token at `position`.
 
     The Gumbel-max trick: the argmax of log p + Gumbel noise is a sample of p. Among the allowed tokens in descending
-    order of the same perturbed scores, the first is an exact sample of p restricted to them.
+    order of the same perturbed scores, the first is an exact sample of p restricted to them. `top_p` and `min_p` choose
+    the tokens that take part. If none of these is allowed, they grow by the likeliest one that is.
 
     Args:
         row: Logits.  # [vocabulary_size]
@@ -48,23 +53,27 @@ def draw(
     Returns:
         The token's id; None if no token is allowed.
     """
-    scores = row if sampling.temperature <= 0 else _perturbed(row, sampling, position, candidates)
-    if candidates is not None:
-        return _first_allowed(scores[candidates], candidates, allowed) if len(candidates) else None
-    return _first_allowed(scores, None, allowed)
-
-
-def _perturbed(row: FloatArray, sampling: Sampling, position: int, candidates: IntArray | None) -> FloatArray:
-    """Return truncated log-probabilities plus noise; −inf for truncated tokens and non-candidates.  # [vocab]."""
-    scaled = row / np.float32(sampling.temperature)
+    if candidates is not None and not len(candidates):
+        return None
+    if sampling.temperature <= 0:
+        return _first_of(row, candidates, allowed)
+    scaled = row / np.float32(max(sampling.temperature, _LEAST_TEMPERATURE))
     if candidates is not None:
         kept = np.full_like(scaled, -np.inf)
         kept[candidates] = scaled[candidates]
         scaled = kept
-    scaled = _truncate(scaled, sampling)
-    scores = np.array(scaled, dtype=np.float32)  # a copy: the row is read-only
+    kept = _truncate(scaled, sampling)
+    scores = np.array(kept, dtype=np.float32)  # a copy: the row is read-only
     _add_noise(scores, np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD))
-    return scores
+    drawn = _first_of(scores, candidates, allowed)
+    if drawn is None and kept is not scaled:
+        drawn = _first_of(np.where(kept == -np.inf, scaled, np.float32(-np.inf)), candidates, allowed)
+    return drawn
+
+
+def _first_of(scores: FloatArray, candidates: IntArray | None, allowed: Callable[[int], bool] | None) -> int | None:
+    """Return the allowed candidate with the best of all scores.  # [vocab]."""
+    return _first_allowed(scores if candidates is None else scores[candidates], candidates, allowed)
 
 
 @compiled
@@ -91,7 +100,7 @@ def _add_noise(scores: FloatArray, seed: np.uint64, position: np.uint64) -> None
 def _truncate(scaled: FloatArray, sampling: Sampling) -> FloatArray:
     """Drop tokens below `min_p` of the best one's probability, and those outside the nucleus of mass `top_p`."""
     if sampling.min_p > 0:
-        scaled = np.where(scaled < scaled.max() + np.log(np.float32(sampling.min_p)), np.float32(-np.inf), scaled)
+        scaled = np.where(scaled < scaled.max() + np.float32(math.log(sampling.min_p)), np.float32(-np.inf), scaled)
     if sampling.top_p < 1:
         inside = _nucleus(np.exp(scaled - scaled.max()), sampling.top_p)
         kept = np.full_like(scaled, -np.inf)

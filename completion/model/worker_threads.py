@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,9 +27,16 @@ class WorkerThreads:
         self._pool = ThreadPoolExecutor(max(count - 1, 1), thread_name_prefix="draftline-forward")
 
     def run(self, task: Callable[[int], None]) -> None:
-        """Call task(0) here and task(1) .. task(count − 1) on the other threads; return when all have ended."""
+        """Call task(0) here and task(1) .. task(count − 1) on the other threads; return when all have ended.
+
+        Raises:
+            Exception: What the first of them raised, after all have ended: they share memory of the caller's.
+        """
         others = [self._pool.submit(task, thread) for thread in range(1, self.count)]
-        task(0)
+        try:
+            task(0)
+        finally:
+            wait(others)
         for other in others:
             other.result()
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import math
 import secrets
 import socket
 import ssl
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -25,8 +27,11 @@ from completion.remote.sockets import connected, end
 CONNECT_S = 3.0
 """Maximum time to connect, in seconds: a server that takes longer is too far away to complete code."""
 SILENCE_S = 10.0
-"""Maximum time between two parts of a reply, in seconds."""
+"""Maximum time between two parts of a reply, or two events of one, in seconds."""
+REPLY_S = 60.0
+"""Maximum time for a reply that is no stream, in seconds: the longest has a model's whole vocabulary."""
 
+_PART_BYTES = 1 << 16
 _MAX_REPLY_BYTES = 64 << 20
 _MAX_LINE_BYTES = 1 << 20
 _MAX_MESSAGE_CHARACTERS = 200
@@ -72,7 +77,11 @@ class Connection:
             RemoteServerError: The server cannot be reached, refuses the request, or its reply is no JSON.
         """
         with self._reply(path, body, cancel) as reply:
-            text, lacks_bytes = reply.read(_MAX_REPLY_BYTES), bool(reply.length)
+            text, started = bytearray(), time.monotonic()
+            while len(text) < _MAX_REPLY_BYTES and (part := reply.read1(_PART_BYTES)):
+                _end_of_patience(started, REPLY_S)
+                text += part
+            lacks_bytes = bool(reply.length)
         cancel.raise_if_cancelled()
         if lacks_bytes:
             raise self._halved()
@@ -86,18 +95,28 @@ class Connection:
             RemoteServerError: As for `json`, or an event is an error, or the reply ends before its reader has enough.
         """
         with self._reply(path, body, cancel) as reply:
-            while (line := reply.readline(_MAX_LINE_BYTES)).endswith(b"\n"):  # the last one of half a reply does not
-                kind, _, data = line.partition(b":")
-                if kind not in {b"data", b"error"} or data.strip() == b"[DONE]":
-                    continue
-                event = self._decoded(data)
-                if not isinstance(event, dict):
-                    raise self._unreadable()
-                if kind == b"error" or "error" in event:
-                    raise RemoteInterruptedError(f"The server at {self.shown} failed: {_message(event)}")
-                yield event
+            rest, last = b"", time.monotonic()  # when the last event came: comments and parts of lines are none
+            while len(rest) < _MAX_LINE_BYTES and (part := reply.read1(_PART_BYTES)):
+                _end_of_patience(last, SILENCE_S)
+                *lines, rest = (rest + part).split(b"\n")  # the last one of half a reply has no end
+                for line in lines:
+                    if (event := self._event(line)) is not None:
+                        yield event
+                        last = time.monotonic()
         cancel.raise_if_cancelled()
         raise self._halved()
+
+    def _event(self, line: bytes) -> dict[str, Any] | None:
+        """Return the event of a line, None for another line."""
+        kind, _, data = line.partition(b":")
+        if kind not in {b"data", b"error"} or data.strip() == b"[DONE]":
+            return None
+        event = self._decoded(data)
+        if not isinstance(event, dict):
+            raise self._unreadable()
+        if kind == b"error" or "error" in event:
+            raise RemoteInterruptedError(f"The server at {self.shown} failed: {_message(event)}")
+        return event
 
     @contextmanager
     def _reply(self, path: str, body: object, cancel: CancelToken) -> Iterator[http.client.HTTPResponse]:
@@ -200,9 +219,10 @@ class Connection:
         kind = RemoteInterruptedError if reply.status in _FAILED else RemoteServerError
         return kind(f"The server at {self.shown} refuses the request with HTTP {reply.status}: {said}")
 
-    def _decoded(self, text: bytes) -> Any:  # noqa: ANN401 - the callers check it
+    def _decoded(self, text: bytes | bytearray) -> Any:  # noqa: ANN401 - the callers check it
+        """Return what a text says, whose numbers are finite."""
         try:
-            return json.loads(text)
+            return json.loads(text, parse_float=_finite, parse_constant=_finite)
         except (ValueError, RecursionError) as error:
             raise self._unreadable() from error
 
@@ -229,8 +249,21 @@ def trusting(ca_file: str) -> ssl.SSLContext:
         ) from error
 
 
+def _finite(number: str) -> float:
+    if not math.isfinite(value := float(number)):
+        raise ValueError(f"{number} is no finite number")
+    return value
+
+
+def _end_of_patience(since_s: float, limit_s: float) -> None:
+    """Raise a TimeoutError if a reply that sends something all the time has still not said anything."""
+    if time.monotonic() - since_s > limit_s:
+        raise TimeoutError
+
+
 def _message(event: Any) -> str:  # noqa: ANN401 - untyped JSON
     """Return what a server says about an error, on one line and shortened."""
     error = event.get("error", event) if isinstance(event, dict) else event
     said = error.get("message", error) if isinstance(error, dict) else error
-    return " ".join(str(said).split())[:_MAX_MESSAGE_CHARACTERS]
+    words = " ".join(str(said).split())[:_MAX_MESSAGE_CHARACTERS]
+    return words.encode("utf-8", "replace").decode()  # JSON can name lone surrogates

@@ -13,6 +13,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
 from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
 from completion.errors import RemoteInterruptedError
+from completion.model.sampling import draw
 from completion.remote.model_server import Generated, ModelServer, Query
 from completion.request import Sampling
 from drafting.verifier import MODEL
@@ -28,8 +29,8 @@ MAX_RESUMPTIONS = 1
 class RemoteDecoder:
     """Generates the tokens of one attempt on a server.
 
-    A token that the constraints reject is replaced by the likeliest one that they accept, as the local decoder does it,
-    and the server goes on from there. It is looked for among the likeliest tokens that the server has named.
+    A token that the constraints reject is replaced by one that they accept, drawn as the local decoder does it,
+    and the server goes on from there. It is one of the likeliest tokens, which the server has named.
 
     Attributes:
         server: The server.
@@ -109,12 +110,18 @@ class RemoteDecoder:
         return Step((token,), (MODEL,), (scores[token],), 0, 0.0, (TopTokens(token, ids, values, before),))
 
     def _allowed(self, each: Generated, state: ConstraintState) -> int:
-        """Return the server's token if the constraints accept it, else the likeliest known one that they accept."""
-        likeliest = sorted(each.log_probabilities, key=lambda token: -each.log_probabilities[token])
-        for token in (each.token, *likeliest):
-            if not self.constraints.bind(state) or self.constraints.advance(state, token) is not None:
-                return token
-        return NO_TOKEN
+        """Return the server's token if the constraints accept it, else one drawn from those that they accept."""
+
+        def accepts(token: int) -> bool:
+            return not self.constraints.bind(state) or self.constraints.advance(state, token) is not None
+
+        if accepts(each.token) or not each.log_probabilities:
+            return each.token if accepts(each.token) else NO_TOKEN
+        known = sorted(each.log_probabilities)
+        row = np.array([each.log_probabilities[token] for token in known], dtype=np.float32)
+        position = len(self.prompt) + len(self.tokens)
+        drawn = draw(row, self.sampling, position, allowed=lambda index: accepts(known[index]))
+        return NO_TOKEN if drawn is None else known[drawn]
 
     def _among_candidates(self, scores: dict[int, float], state: ConstraintState) -> dict[int, float]:
         """Return log-probabilities given the forced bytes, as far as the likeliest tokens tell."""

@@ -54,7 +54,7 @@ class LlamaServer:
             context_tokens = int(props["default_generation_settings"]["n_ctx"])
             software = f"llama-server {props['build_info']}"
             return ServerFacts(software, name.removesuffix(".gguf"), context_tokens, weights)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise RemoteServerError(
                 f"The server at {self._connection.shown} is no llama-server: its /props cannot be read."
             ) from error
@@ -101,14 +101,14 @@ class LlamaServer:
             found = event["completion_probabilities"][-1]
             rows = self._tokenizer.vocabulary_size  # the model of the server may have more
             named = {int(one["id"]): float(one["logprob"]) for one in (found, *found["top_logprobs"])}
-            scores = {token: named[token]} | {each: score for each, score in named.items() if each < rows}
+            scores = {token: named[token]} | {each: score for each, score in named.items() if 0 <= each < rows}
             text, cached = str(event["content"]), int(event["timings"]["cache_n"])
-            own = self._tokenizer.token_bytes(token)
-        except (LookupError, TypeError, ValueError) as error:
+            is_own = text.encode() == self._tokenizer.token_bytes(token if token >= 0 else rows)
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise RemoteServerError(
                 f"The reply of {self._connection.shown} lacks tokens or log-probabilities. Update the llama-server."
             ) from error
-        tokens = [token] if text.encode() == own else self._tokenizer.encode(text) or [token]
+        tokens = [token] if is_own else self._tokenizer.encode(text) or [token]
         for lost in tokens[:-1]:
             yield Generated(lost, {lost: 0.0}, cached)
         yield Generated(tokens[-1], scores if tokens[-1] == token else {tokens[-1]: scores[token]}, cached)

@@ -56,7 +56,7 @@ class Vllm:
             model = found["data"][0]
             software, weights = f"vLLM {version['version']}", str(model.get("root", ""))
             return ServerFacts(software, str(model["id"]), int(model["max_model_len"]), weights)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise RemoteServerError(
                 f"The server at {self._connection.shown} is no vLLM: its /v1/models cannot be read."
             ) from error
@@ -101,7 +101,7 @@ class Vllm:
                         self._generated(int(token), top) for token, top in zip(choice["token_ids"], scores, strict=True)
                     ]
                     is_last = choice.get("finish_reason") is not None
-                except (LookupError, TypeError, ValueError, AttributeError) as error:
+                except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
                     raise RemoteServerError(
                         f"The reply of {self._connection.shown} lacks tokens or log-probabilities. Update vLLM."
                     ) from error
@@ -112,7 +112,7 @@ class Vllm:
     def _generated(self, token: int, top: Mapping[str, float]) -> Generated:
         """Return a token with the likeliest ones. The server's model may have more rows than the tokenizer."""
         rows = self._tokenizer.vocabulary_size
-        known = {each: float(score) for name, score in top.items() if (each := _id(name)) < rows}
+        known = {each: float(score) for name, score in top.items() if 0 <= (each := _id(name)) < rows}
         return Generated(token, {token: known[token]} | known, None)
 
 

@@ -74,6 +74,10 @@ class Workspaces:
         files = self._open(request.workspace)
         return files.choose(request, budget_tokens) if files.files else ()
 
+    def use(self, workspace: str) -> None:
+        """Make a workspace the most recently used one; what drafters learn in it counts and goes with it."""
+        self._open(workspace)
+
     def close(self, workspace: str) -> None:
         """Free the memory of a workspace."""
         self._files.pop(workspace, None)

@@ -15,6 +15,7 @@ from completion.model.causal_model import KVCache, Logits, ScorePass
 from completion.model.int8.cache import Int8Cache
 from completion.model.int8.kernel_arguments import (
     MAX_ROWS,
+    LongArray,
     address_table,
     new_buffers,
     sizes_of,
@@ -22,7 +23,7 @@ from completion.model.int8.kernel_arguments import (
     widest_output,
 )
 from completion.model.int8.kernels.sizes import CHANNELS, MAX_TILE_QUERIES, SCRATCH_FLOATS
-from completion.model.int8.kernels.views import Buffers, Outputs, RowsView
+from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sequences, Sizes
 from completion.model.int8.packed_weights import PackedWeights
 from completion.model.int8.rows import joined_rows, prompt_rows, sequences_of, tree_rows, wanted_first
 from completion.model.logits import PanelLogits
@@ -31,6 +32,8 @@ from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
 
+_ALL_DONE = 1 << 40
+"""Count of claimed and finished items that is beyond any stage's, and far from the largest int64."""
 run_layers = kernel_in("completion.model.int8.kernels.forward_pass", "run_layers")
 """See `forward_pass`."""
 
@@ -157,7 +160,6 @@ class QuantizedTransformer:
                 sequences = sequences._replace(first_angles=angles, windows=windows)
                 buffers, table = self._with_scratch(int(sequences.slots.max())), self._table[layer:]
                 buffers.x[: len(x)] = x
-                buffers.counters.fill(0)
                 self._run_layers(sizes, table, rows, sequences, buffers, outputs, NEVER.address)
                 before, x = x, buffers.x[: len(x)].copy()
             yield before, x, buffers
@@ -219,14 +221,31 @@ class QuantizedTransformer:
             sequences = sequences_of(caches)
             buffers = self._with_scratch(int(sequences.slots.max()))
             buffers.x[: len(inputs)] = inputs
-            buffers.counters.fill(0)
             self._run_layers(self._sizes, self._table, rows, sequences, buffers, outputs, cancel.address)
         cancel.raise_if_cancelled()
         return PanelLogits(outputs.logits, outputs.largest, self.shape.vocabulary_size, len(inputs))
 
-    def _run_layers(self, *arguments: object) -> None:
-        """Call `run_layers` on all threads.  arguments: All but the thread's index."""
-        self._threads.run(lambda thread: run_layers(thread, *arguments))
+    def _run_layers(
+        self,
+        sizes: Sizes,
+        table: LongArray,
+        rows: RowsView,
+        sequences: Sequences,
+        buffers: Buffers,
+        outputs: Outputs,
+        stopped: int,
+    ) -> None:
+        """Call `run_layers` on all threads. If one of them raises, the others find all items claimed and finished."""
+
+        def run(thread: int) -> None:
+            try:
+                run_layers(thread, sizes, table, rows, sequences, buffers, outputs, stopped)
+            except BaseException:
+                buffers.counters.fill(_ALL_DONE)
+                raise
+
+        buffers.counters.fill(0)
+        self._threads.run(run)
 
     def _with_scratch(self, slots: int) -> Buffers:
         """Return the buffers, with room for scores of every slot of a cache."""

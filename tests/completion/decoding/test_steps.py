@@ -11,10 +11,14 @@ import pytest
 
 from completion.alternatives.branch_tree import BranchTree
 from completion.cancellation import CancelToken
+from completion.decoding.constraints import Constraints
 from completion.decoding.decoder import Decoder
 from completion.decoding.joint_passes import JointPasses
 from completion.errors import CancelledError
+from completion.grammar.constraint import GrammarConstraint
+from completion.grammar.grammar import Grammars
 from completion.model.logits import RowSlice
+from completion.request import GrammarMode
 from drafting.arrays import IntArray
 from drafting.draft_tree import DraftTree
 from drafting.drafter import ALONE, SharedStep
@@ -168,3 +172,15 @@ def test_a_steps_logits_are_freed_before_the_next_step_computes_its_own(tiny_mod
     for _ in range(4):
         next(steps)
     assert len(earlier) == 4
+
+
+def test_the_tokens_of_the_forced_bytes_are_guesses_and_end_no_grammar(tiny_model):
+    forced = b"x" * 60 + b" y"
+    opened = GrammarConstraint.open(
+        Grammars(), "c", "int a;\n/* " + "word " * 13_100, "\nint b;\n", GrammarMode.STRICT, forced.decode()
+    )
+    decoder, _ = drafted_at(tiny_model, "word ", forced)
+    decoder.constraints = Constraints(tiny_model.tokenizer, forced, opened)
+    decoder.state = decoder.constraints.start
+    decoder.propose(ALONE)
+    assert opened.off_reason is None

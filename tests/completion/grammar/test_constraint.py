@@ -163,6 +163,13 @@ def test_the_search_for_an_accepted_token_is_bounded():
     assert len(constraint.root.next_by_bytes) == 1000
 
 
+def test_tried_guesses_leave_room_for_the_models_own_tokens():
+    constraint = opened("x = 1", language="c")
+    for number in range(3000):
+        constraint.advance(constraint.root, b"] %d" % number, is_guess=True)
+    assert constraint.advance(constraint.root, b" + 1;") is not None
+
+
 def test_tokens_tried_in_one_request_do_not_count_in_the_next():
     for _ in range(3):
         constraint = opened("y = 0;\n", language="javascript")

@@ -64,3 +64,24 @@ def test_a_nucleus_is_the_smallest_set_of_likeliest_tokens_with_the_mass(spread,
     falling = np.sort(probabilities)[::-1]
     assert abs(len(kept) - (np.searchsorted(np.cumsum(falling), top_p) + 1)) <= 1  # sums differ in their last bits
     np.testing.assert_allclose(np.sort(probabilities[kept])[::-1], falling[: len(kept)])
+
+
+@pytest.mark.parametrize("truncated", [{"top_p": 0.7}, {"min_p": 0.3}, {"top_p": 1e-6}, {"top_p": 0.7, "min_p": 0.3}])
+def test_a_nucleus_of_which_no_token_is_allowed_grows_by_the_likeliest_allowed_one(truncated):
+    for position in range(50):
+        sampling = Sampling(temperature=0.8, seed=3, **truncated)
+        assert draw(ROW, sampling, position, allowed=lambda token: token >= 3) == 3
+        assert draw(ROW, sampling, position, np.array([2, 3, 4], np.int32), lambda token: token == 4) == 4
+        assert draw(ROW, sampling, position, allowed=lambda _token: False) is None
+
+
+@given(
+    st.floats(0, 1e-30, exclude_min=True),
+    st.floats(1e-6, 1),
+    st.floats(0, 1),
+    st.lists(st.floats(-80, 80, width=32), min_size=2, max_size=20, unique=True),
+)
+def test_the_lowest_temperatures_take_the_best_token(temperature, top_p, min_p, logits):
+    row = np.array(logits, np.float32)
+    sampling = Sampling(temperature=temperature, top_p=top_p, min_p=min_p)
+    assert draw(row, sampling, 5) == int(row.argmax())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import ssl
 import sys
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -280,6 +281,51 @@ def vllm_event(token, top):
     scores = {f"token_id:{token}": -0.5} | {f"token_id:{each}": -2.0 for each in top}
     choice = {"token_ids": [token], "logprobs": {"top_logprobs": [scores]}, "finish_reason": None}
     return {"choices": [choice]}
+
+
+WRONG_NUMBERS = ("1e999", "-1e999", "NaN", "Infinity", "-7", "1" + "0" * 400, "1" + "0" * 5000, "[]", "{}", '"\\ud800"')
+
+
+@pytest.mark.parametrize("number", WRONG_NUMBERS)
+@pytest.mark.parametrize(
+    ("kind", "path", "event"),
+    [(LlamaServer, "/completion", llama_event), (Vllm, "/v1/completions", vllm_event)],
+)
+def test_a_number_that_no_server_means_is_one_sentence(server, tiny_gguf, kind, path, event, number):
+    tokenizer = CodeTokenizer.from_folder(Path(f"{tiny_gguf}.folder"))
+    model, [x] = kind(Connection(RemoteAddress(server.url)), tokenizer), tokenizer.encode("x")
+    whole = json.dumps(event(x, [3]))
+    wrong = [whole.replace(old, new.replace("@", number)) for old, new in ((f"[{x}]", "[@]"), ("-0.5", "@"))]
+    wrong.append(whole.replace('"x"', f'"{chr(92)}ud800"'))
+    for text in wrong:
+        server.sends[path] = lambda reply, text=text: reply.send(
+            b"HTTP/1.0 200 OK\r\n\r\ndata: " + text.encode() + b"\n\n"
+        )
+        try:
+            generated = next(model.generate(Query([1], 4), CancelToken()))
+        except RemoteServerError as error:
+            error.args[0].encode()
+        else:
+            assert 0 <= generated.token < tokenizer.vocabulary_size
+            assert all(map(math.isfinite, generated.log_probabilities.values()))
+
+
+@pytest.mark.parametrize("endless", [b": comment\n", b"x", b"\n", b"retry: 1\n"])
+def test_a_reply_that_sends_all_the_time_but_no_event_ends(server, tiny_gguf, monkeypatch, endless):
+    monkeypatch.setattr(connection, "SILENCE_S", 0.2)
+    monkeypatch.setattr(connection, "REPLY_S", 0.2)
+
+    def send_for_ever(reply):
+        reply.send(b"HTTP/1.0 200 OK\r\n\r\n")
+        with suppress(OSError):
+            while True:
+                reply.send(endless)
+
+    server.sends["/completion"] = server.sends["/props"] = send_for_ever
+    model = LlamaServer(Connection(RemoteAddress(server.url)), CodeTokenizer.from_folder(Path(f"{tiny_gguf}.folder")))
+    for ask in (model.facts, lambda cancel: next(model.generate(Query([1], 4), cancel))):
+        with pytest.raises(RemoteServerError):
+            ask(CancelToken())
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,16 @@ def test_a_closed_workspace_takes_no_memory_and_gives_no_context(make):
     assert workspaces.snippets(asked("a"), 500) == ()
 
 
+def test_workspaces_that_only_conversations_name_stay_within_the_budget(make):
+    workspaces, drafters = make()
+    size = sum(array.nbytes for array in drafters.recycling("a"))
+    workspaces, drafters = make(3 * size)
+    for number in range(20):
+        workspaces.use(str(number))
+        drafters.session([1, 2, 3], str(number))
+    assert sum(drafters.size_bytes(str(number)) for number in range(20)) <= 4 * size
+
+
 def test_the_least_recently_used_workspace_goes_first(make):
     workspaces, _ = make()
     apply(workspaces, update_of("a"))

@@ -25,11 +25,12 @@ from completion.errors import (
 )
 from completion.memory import Held, resident_bytes
 from completion.model.architecture import read_architecture
-from completion.model.int8 import packing
+from completion.model.int8 import packing, quantized
 from completion.model.int8.int8_sections import gate_up_order, pack_matrix
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
 from completion.model.int8.kernels.processor import ON_ARM, weight_layout
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS
+from completion.model.int8.kernels.views import Buffers
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.packing import check_sizes
 from completion.model.int8.quantized import QuantizedTransformer
@@ -646,3 +647,28 @@ def test_a_small_vocabulary_beside_wide_projections_has_the_scales_of_every_chan
     found = rows_of(model.prefill(ids, slots(20), model.new_cache(64), range(20)), 20)
     expected = module(torch.from_numpy(ids)[None].long()).logits[0].detach().numpy()
     assert np.abs(found - expected).mean() < 0.1 * expected.std()
+
+
+def test_a_thread_that_fails_within_a_pass_ends_the_others(tiny_qwen, packed_folder, monkeypatch):
+    """The others wait for the item that it has claimed."""
+    model = QuantizedTransformer(load_packed(tiny_qwen[0], packed_folder), 2)
+    expected = rows_of(model.prefill(tokens(20), slots(20), model.new_cache(64), range(20)), 20)
+    run, has_claimed = quantized.run_layers, threading.Event()
+
+    def fail_on_one(thread, *arguments):
+        if thread == 0:
+            has_claimed.wait(60)
+            run(thread, *arguments)
+        else:
+            counters = next(each for each in arguments if isinstance(each, Buffers)).counters
+            counters[0, 0] += 1
+            has_claimed.set()
+            raise MemoryError("no memory")
+
+    cache = model.new_cache(64)
+    monkeypatch.setattr(quantized, "run_layers", fail_on_one)
+    with pytest.raises(MemoryError):
+        model.prefill(tokens(20), slots(20), cache)
+    monkeypatch.undo()
+    found = rows_of(model.prefill(tokens(20), slots(20), model.new_cache(64), range(20)), 20)
+    np.testing.assert_array_equal(found, expected)
