@@ -24,7 +24,7 @@ OTHER_VALUES |= {
     "engine_ca_file": '"c"',
 }
 OTHER_VALUES |= {"engine_plain_http": "true", "engine_mode": '"local_first"', "engine_model": '"m"'}
-OTHER_VALUES |= {"engine_send": '["*"]'}
+OTHER_VALUES |= dict.fromkeys(("engine_send", "not_secret"), '["*"]')
 
 
 @pytest.fixture(scope="module")
