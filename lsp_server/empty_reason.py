@@ -96,6 +96,3 @@ _LASTING = frozenset(
         EmptyReason.NOT_SENT,
     }
 )
-
-LASTING_SENTENCES = frozenset(reason.sentence for reason in _LASTING)
-"""Sentences with which the status says a lasting reason."""

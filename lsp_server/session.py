@@ -22,8 +22,8 @@ from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
 from lsp_server.editing.next_edits import NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
-from lsp_server.empty_reason import LASTING_SENTENCES, EmptyReason
-from lsp_server.engine.consent import CONSENT_FILE, Consent
+from lsp_server.empty_reason import EmptyReason
+from lsp_server.engine.consent import CONSENT_FILE, Consent, by_rules
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, NextEditQuery, Switch
 from lsp_server.sending import Sending
@@ -62,8 +62,14 @@ class Session:
         self.consent = Consent(state_file(CONSENT_FILE), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
-            self.folders, self.documents, self.engine.send, self._settings.of, may_send=self.sending.may_feed
+            self.folders,
+            self.documents,
+            self.engine.send,
+            self._settings.of,
+            may_send=self.sending.may_feed,
+            is_trusted=lambda path: by_rules(self.settings.not_secret, path) is True,
         )
+        self._lasting = ""  # why the last refused request was refused, and the next ones in its document will be
         self._background: set[asyncio.Task[None]] = set()
         switched_off = SwitchedOff(state_file(OFF_FILE))
         self.quiet = QuietControls(self.status, self._settings.of, self.folders, switched_off, clock)
@@ -236,8 +242,10 @@ class Session:
         if answer.reason is EmptyReason.NOT_READY:
             self.engine.wake()
         elif answer.reason is not None and answer.reason.lasting:
-            self.status.update(message=answer.reason.sentence)
-        elif self.status.status.message in LASTING_SENTENCES:  # of another document or an earlier position
+            is_secret = answer.reason is EmptyReason.SECRET_FILE
+            self._lasting = self.feed.secret_of(query.document.home) if is_secret else answer.reason.sentence
+            self.status.update(message=self._lasting)
+        elif self.status.status.message == self._lasting:  # of another document or an earlier position
             self.engine.say_again()
             self._update_busy()
 

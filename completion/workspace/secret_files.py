@@ -1,6 +1,7 @@
 """Recognises secret files (credentials and keys), which are never read or shown to the model.
 
-A file is recognised by its name and the names of its folders. The names come from three lists: the sensitive file names
+A file is recognised by its name and the names of its folders, or by its name and what is in it
+(`secret_contents.py`). The names come from three lists: the sensitive file names
 of gitrob, the path rules of gitleaks, and the files with credentials that the templates of github/gitignore ignore.
 """
 
@@ -26,11 +27,12 @@ class SecretNames:
 
 
 ALWAYS = (
-    SecretNames("environment variables with passwords and tokens", (".env*", "*.env", "http-client.private.env.json")),
+    SecretNames("environment variables with passwords and tokens",
+     (".env*", "*.env", "http-client.private.env.json", ".renviron", ".dev.vars*")),
     SecretNames(
         "private keys and key stores",
         ("*.pem", "*.key", "*.keypair", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.ppk", "*.jks", "*.keystore",
-         "*.keyring", "key.properties", "*.gpg", "*.asc", "otr.private_key", ".gnupg"),
+         "*.keyring", "key.properties", "*.gpg", "otr.private_key", ".gnupg"),
     ),
     SecretNames("SSH keys and known hosts", ("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh")),
     SecretNames(
@@ -49,11 +51,12 @@ ALWAYS = (
     SecretNames(
         "logins of file transfer and remote access",
         (".ftpconfig", ".remote-sync.json", "sftp-config.json", "filezilla.xml", "recentservers.xml", "*.ovpn",
-         "*.rdp", "*.publishsettings", "*.pubxml", "*.azurepubxml"),
+         "*.rdp", "*.publishsettings", "*.pubxml", "*.azurepubxml", "rclone.conf", ".passwd-s3fs"),
     ),
     SecretNames(
         "credentials of clouds and clusters",
-        (".aws", ".azure", ".kube", ".docker", ".boto", ".s3cfg", ".dockercfg", "*.kubeconfig",
+        (".aws", ".kube", ".boto", ".s3cfg", ".dockercfg", "*.kubeconfig", ".docker/config.json", ".databrickscfg",
+         ".azure/*token*", ".azure/azureprofile.json", ".azure/service_principal*", ".sentryclirc", "kaggle.json",
          "service-account*.json", "service_account*.json", "*serviceaccount*.json",
          "*-firebase-adminsdk-*.json", "google-services.json", "googleservice-info.plist", "local.settings.json"),
     ),
@@ -86,31 +89,52 @@ UNLESS_CODE = (
     SecretNames("logins by host name, and password hashes", ("authinfo*", "htpasswd")),
     SecretNames("credentials of clouds and clusters", ("gcloud", "kubeconfig*")),
 )  # fmt: skip
-"""Names of secret files unless their ending is one of code.
+"""Names of secret files if their ending is one of data.
 
 `secrets.py`, `CredentialProvider.java`, `secrets/store.go` and `kubeconfig/client.go` are modules that handle secrets,
 which their authors edit all day. Data and notes with these names are secret.
 """
 
-_CODE_ENDINGS = frozenset({
-    ".py", ".pyi", ".pyx", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".vue", ".svelte", ".go",
-    ".rs", ".java", ".kt", ".kts", ".scala", ".groovy", ".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".m",
-    ".mm", ".swift", ".cs", ".fs", ".vb", ".rb", ".php", ".pl", ".pm", ".lua", ".ex", ".exs", ".erl", ".hs",
-    ".ml", ".mli", ".clj", ".cljs", ".dart", ".r", ".jl", ".zig", ".nim", ".sol", ".proto", ".graphql", ".tf",
-    ".html", ".css", ".scss", ".less",
+_DATA_ENDINGS = frozenset({
+    "", ".txt", ".json", ".jsonc", ".yml", ".yaml", ".toml", ".ini", ".cfg", ".conf", ".cnf", ".properties", ".xml",
+    ".csv", ".tsv", ".plist", ".db", ".enc", ".token", ".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".log",
 })  # fmt: skip
-"""Endings of code. Shell scripts do not count as code: `secrets.sh` mostly exports values."""
+"""Endings of data. Shell scripts count as data: `secrets.sh` mostly exports values. All else is code or prose."""
+
+_TEMPLATE_ENDINGS = frozenset({".example", ".sample", ".template", ".dist", ".tmpl", ".tpl", ".defaults"})
+"""Endings of files that name what is to be filled in."""
+
+_TRANSLATION = re.compile(r"\.[a-z]{2}(?:[_-][a-z]{2,4})?\.[a-z]+$")
+"""The end of a name with a language: what programs show to users."""
+
+SUSPECT = (
+    SecretNames(
+        "settings of tools, with logins or without",
+        ("auth.json", "settings.xml", "gradle.properties", "pip.conf", "hosts.yml", "profiles.yml", "*.asc", "*.http",
+         "docker-compose*.yml", "compose*.yaml", "application*.properties", "application*.yml", "appsettings*.json"),
+    ),
+)  # fmt: skip
+"""Names of files of which what is in them decides, besides code with the names of `UNLESS_CODE`."""
 
 _COPY_ENDINGS = frozenset({".bak", ".backup", ".old", ".orig", ".save", ".tmp"})
 """Endings that users and tools append to the name of a file for a copy of it. Editors write `name~` and `#name#`."""
 
 
 def is_secret(path: str) -> bool:
-    """Return whether a file can hold secrets by its name or the name of a folder above it."""
-    parts = _parts(path)
-    is_code = PurePosixPath(parts[-1]).suffix in _CODE_ENDINGS
-    parts.append(_copied(parts[-1]))
-    return _any_matches(_ALWAYS, parts) or (not is_code and _any_matches(_UNLESS_CODE, parts))
+    """Return whether a file holds secrets by its name or the name of a folder above it, whatever is in it."""
+    *folders, name = _parts(path)
+    is_sample = PurePosixPath(name).suffix in _TEMPLATE_ENDINGS
+    if is_sample or _TRANSLATION.search(name):
+        return is_secret_folder("/".join(folders)) or (not is_sample and _any_matches(_ALWAYS, [name]))
+    is_data = PurePosixPath(name).suffix in _DATA_ENDINGS | _COPY_ENDINGS
+    parts = [*folders, name, copied := _copied(name), "/".join((*folders[-1:], copied))]
+    return _any_matches(_ALWAYS, parts) or (is_data and _any_matches(_UNLESS_CODE, parts))
+
+
+def is_suspect(path: str) -> bool:
+    """Return whether a file's name lets expect secrets, but what is in it decides."""
+    named = any(_any_matches(names, _parts(path)) for names in (_ALWAYS, _UNLESS_CODE, _SUSPECT))
+    return named and not is_secret(path)
 
 
 def is_secret_folder(path: str) -> bool:
@@ -139,3 +163,4 @@ def _compiled(table: tuple[SecretNames, ...]) -> re.Pattern[str]:
 
 _ALWAYS = _compiled(ALWAYS)
 _UNLESS_CODE = _compiled(UNLESS_CODE)
+_SUSPECT = _compiled(SUSPECT)

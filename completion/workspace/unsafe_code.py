@@ -46,6 +46,12 @@ def rules() -> tuple[Rule, ...]:
     return tuple(Rule(**row | {key: tuple(row[key]) for key in lists}) for row in table["rule"])
 
 
+def secret_forms() -> list[str]:
+    """Return the patterns of tokens that are known by their form alone."""
+    forms = [one for rule in rules() if rule.kind == "secret" for one in rule.patterns]
+    return [form.replace(" ", "") for form in forms if form.startswith(_BOUNDARY)]
+
+
 def names_unsafe(text: str, language: str) -> bool:
     """Return whether a text contains an unsafe construct."""
     return _any_whole(language).search(text) is not None

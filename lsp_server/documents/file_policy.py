@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from completion.workspace.secret_files import is_secret, is_secret_folder
 from lsp_server.documents.git import Git, listed
@@ -17,22 +17,6 @@ from lsp_server.workspace_reader import Identity, identity_of, read_inside, real
 
 _log = logging.getLogger(__name__)
 
-# Files and folders that are useless for completion, whether or not they are ignored.
-_NOISE_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
-_NOISE = IgnoreRules(b"*.lock\n*.min.*\n*.map\n*.svg\npackage-lock.json", max_globs=10)
-_BINARY_ENDINGS = frozenset({
-    ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".ico", ".icns", ".tif", ".tiff", ".webp", ".avif", ".heic", ".psd",
-    ".mp3", ".wav", ".ogg", ".flac", ".m4a", ".aac", ".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".wmv",
-    ".ttf", ".otf", ".woff", ".woff2", ".eot", ".glb", ".fbx", ".blend",
-    ".pdf", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".odt", ".ods", ".odp",
-    ".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".jar", ".war", ".whl", ".deb", ".rpm",
-    ".dmg", ".iso", ".apk",
-    ".o", ".obj", ".a", ".lib", ".so", ".dylib", ".dll", ".exe", ".class", ".pyc", ".pyo", ".pyd", ".wasm",
-    ".db", ".sqlite", ".sqlite3", ".npy", ".npz", ".pkl", ".pickle", ".parquet", ".feather", ".arrow", ".h5",
-    ".hdf5", ".pt", ".ckpt", ".onnx", ".safetensors", ".gguf", ".tflite", ".bin",
-})  # fmt: skip
-"""Endings of binary files. The feed discards every binary file once it is read; these take no room from others."""
-
 _RULE_FILES = (".draftlineignore", ".gitignore")
 """Names of ignore files. Those of the first name override those of the second, in whatever folders they are."""
 _MAX_RULE_FILE_BYTES = 128 * 1024
@@ -40,15 +24,6 @@ _MAX_NAME_BYTES = 16 * 1024  # of a file that names a folder
 _MAX_GLOBS = 1000
 """Maximum number of rules with wildcards in all ignore files from a repository's top folder down to one folder."""
 _EVERYTHING = IgnoreRules(b"*", max_globs=1)
-
-
-def is_noise(path: str, *, is_folder: bool = False) -> bool:
-    """Return whether a file or folder is useless for completion, judged by its path below the workspace's folder."""
-    *folders, name = path.lower().split("/")
-    folders += [name] * is_folder
-    is_binary = not is_folder and PurePosixPath(name).suffix in _BINARY_ENDINGS
-    is_named = is_binary or _NOISE.verdict(os.fsencode(name), is_folder=is_folder)
-    return bool(is_named) or not _NOISE_FOLDERS.isdisjoint(folders)
 
 
 def is_rule_file(path: Path) -> bool:
@@ -150,10 +125,10 @@ class FilePolicy:
         """Return the files below the folder that git does not ignore, relative to it; None where git cannot say."""
         return self._repositories[-1].listed()
 
-    def refusal(self, path: Path, *, is_folder: bool = False) -> EmptyReason | None:
-        """Return why a file or folder may not be read; None if it may."""
+    def refusal(self, path: Path, *, is_folder: bool = False, trusted: bool = False) -> EmptyReason | None:
+        """Return why a file or folder may not be read; None if it may. The name of a `trusted` one is no reason."""
         paths = {path, real_path(path)}
-        if any(self._names_secret(one, is_folder=is_folder) for one in paths):
+        if not trusted and any(self._names_secret(one, is_folder=is_folder) for one in paths):
             return EmptyReason.SECRET_FILE
         is_ignored = any(each.ignores(one, is_folder=is_folder) for each in self._repositories for one in paths)
         return EmptyReason.IGNORED_FILE if is_ignored else None

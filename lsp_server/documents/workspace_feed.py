@@ -10,7 +10,8 @@ from pathlib import Path
 from lsprotocol import types
 
 from completion.request import Closing, WorkspaceUpdate
-from completion.workspace.secret_files import is_secret
+from completion.workspace.secret_contents import secret_in
+from completion.workspace.secret_files import is_secret, is_suspect
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_changes import read_changes
 from lsp_server.documents.file_policy import FilePolicy
@@ -40,6 +41,7 @@ class WorkspaceFeed:
         settings: Returns the settings of a folder, by its URI.
         pause_s: Time from a change until it is sent, in seconds.
         may_send: Returns whether a file may be sent to the engine.
+        is_trusted: Returns whether the user says that a file holds no secrets.
         check_s: Minimum time from one check for files that changed on disk to the next, in seconds.
     """
 
@@ -51,12 +53,15 @@ class WorkspaceFeed:
         settings: Callable[[str], Settings],
         pause_s: float = _PAUSE_S,
         may_send: Callable[[FolderFile], bool] = lambda _file: True,
+        is_trusted: Callable[[Path], bool] = lambda _path: False,
         check_s: float = _CHECK_S,
     ) -> None:
         self._folders = folders
         self._documents = documents
         self._settings = settings
         self._may_send = may_send
+        self._is_trusted = is_trusted
+        self._secrets: dict[Path, str] = {}  # what files hold that is not read
         self._check_s = check_s
         self._checked_at_s = time.monotonic()
         self._checking: asyncio.Task[None] | None = None
@@ -75,7 +80,16 @@ class WorkspaceFeed:
         if path is None:
             name = uri.partition(":")[2].partition("?")[0]
             return EmptyReason.SECRET_FILE if is_secret(name) else None
-        return self._refusal(FolderFile(self._folders.home_of(path), path))
+        holds_secret = path in self._secrets and not self._is_trusted(path)
+        found = self._refusal(FolderFile(self._folders.home_of(path), path))
+        return found or (EmptyReason.SECRET_FILE if holds_secret else None)
+
+    def secret_of(self, uri: str) -> str:
+        """Return the sentence that says why a document counts as secret, and what to do if it is not."""
+        path = path_of(uri)
+        name = path.name if path else uri
+        why = f"it seems to hold {self._secrets[path]}" if path in self._secrets else "its name is one of secrets"
+        return f"{name} is never read, because {why}. If it holds none, name it in `not_secret` of your own settings."
 
     async def scan(self) -> None:
         """Search all folders: send the files that are allowed, and withdraw those that no longer are.
@@ -103,8 +117,10 @@ class WorkspaceFeed:
 
     def opened(self, document: Document) -> None:
         """Send the file of an opened document and those next to it, for which the last scan may have had no room."""
-        self.changed(document)
         file = self._folders.document_file_of(document.uri)
+        if file is not None and not self._refusal(file):
+            self._holds_secret(file.path, document.lines.text())
+        self.changed(document)
         is_wanted = file is not None and file in self._outbox.waiting and not self._is_loose(file)
         if file is not None and is_wanted and file.path.parent not in self._near:
             self._near.add(file.path.parent)
@@ -179,7 +195,15 @@ class WorkspaceFeed:
             if self._rescanning is not None:
                 self._rescanning.cancel()
             self._rescanning = asyncio.create_task(self.scan())
-        return policy.refusal(file.path)
+        return policy.refusal(file.path, trusted=self._is_trusted(file.path))
+
+    def _holds_secret(self, path: Path, text: str) -> bool:
+        """Note what a file's text holds that must not be read; return whether it does."""
+        self._secrets.pop(path, None)
+        what = secret_in(text, is_suspect=is_suspect(path.as_posix())) if len(text) <= MAX_FILE_BYTES else ""
+        if what and not self._is_trusted(path):
+            self._secrets[path] = what
+        return path in self._secrets
 
     async def _send_changed(self) -> None:
         """Send the files that are not as they were read, and withdraw those that are gone."""
@@ -206,10 +230,13 @@ class WorkspaceFeed:
         document = self._documents.get_by_path(file.path)
         if document is not None:
             fit = len(document.lines) <= MAX_FILE_BYTES and document.unfit(MAX_FILE_BYTES) is None
-            return (document.lines.text() if fit else None), True
-        if self._is_loose(file):
+            text = document.lines.text() if fit else None
+        elif self._is_loose(file):
             return None, False
-        return await asyncio.to_thread(read_text, file.folder.path, file.path, MAX_FILE_BYTES), False
+        else:
+            text = await asyncio.to_thread(read_text, file.folder.path, file.path, MAX_FILE_BYTES)
+        is_secret = text is not None and await asyncio.to_thread(self._holds_secret, file.path, text)
+        return None if is_secret else text, document is not None
 
     def _is_indexed(self, file: FolderFile) -> bool:
         return self._settings(file.folder.uri).index_files > 0

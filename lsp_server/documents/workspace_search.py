@@ -10,7 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 from completion.paths import expanded
-from lsp_server.documents.file_policy import FilePolicy, is_noise
+from lsp_server.documents.file_policy import FilePolicy
+from lsp_server.documents.noise import is_noise
 from lsp_server.documents.workspace_folders import Folder, FolderFile
 from lsp_server.workspace_reader import Identity
 

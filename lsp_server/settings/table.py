@@ -137,6 +137,13 @@ class Settings:
         description="Who completes: `remote`, the server of `engine_url` alone, or `local_first`, the local model at "
         "once and a model server after it, where its text is better and in time.",
     )
+    not_secret: tuple[str, ...] = setting(
+        default=(),
+        scope=Scope.MACHINE,
+        folders=True,
+        description="Files and folders, by their whole paths, that are read although their names or contents look like "
+        "secrets; `!` before one excepts it again. The longest one that contains a file counts.",
+    )
     engine_send: tuple[str, ...] = setting(
         default=(),
         scope=Scope.MACHINE,

@@ -7,7 +7,6 @@ from lsprotocol import types
 
 from completion.host.process.clients import document_of
 from completion.request import Closing
-from lsp_server.empty_reason import EmptyReason
 from tests.lsp_server.real_client import steps
 
 
@@ -76,7 +75,7 @@ async def test_an_ignored_or_secret_document_gets_no_suggestion(paced, start_cli
     (tmp_path / ".draftlineignore").write_text("private/\n")
     client = await start_client(folders=[tmp_path])
     await client.ready()
-    for name, sentence in ((".env", "may hold secrets"), ("private/a.py", "ignore")):
+    for name, sentence in ((".env", "its name is one of secrets"), ("private/a.py", "ignore")):
         uri = (tmp_path / name).as_uri()
         client.open(uri, "KEY = ")
         assert await client.complete(uri, 0, 6, invoked=True) == []
@@ -87,11 +86,12 @@ async def test_an_ignored_or_secret_document_gets_no_suggestion(paced, start_cli
 async def test_the_status_says_a_files_reason_until_another_file_is_completed(paced, start_client, tmp_path):
     client = await start_client(folders=[tmp_path])
     ready = await client.ready()
-    for name, sentence in ((".env", EmptyReason.SECRET_FILE.sentence), ("a.py", ready.message)):
+    secret = ".env is never read, because its name is one of secrets."
+    for name, sentence in ((".env", secret), ("a.py", ready.message)):
         client.open((tmp_path / name).as_uri(), "KEY = ")
         steps(paced, 3)
         await client.complete((tmp_path / name).as_uri(), 0, 6)
-        await client.until(lambda sentence=sentence: client.statuses[-1].message == sentence)
+        await client.until(lambda sentence=sentence: client.statuses[-1].message.startswith(sentence))
     assert client.statuses[-1].kind == "ready"
 
 
@@ -155,3 +155,24 @@ async def test_the_engine_forgets_what_an_editor_used_that_is_gone(paced, start_
     await client.stop()
     assert await asyncio.to_thread(paced.forgot.acquire, timeout=10)
     assert tmp_path.as_uri() in paced.forgotten[0].workspaces
+
+
+async def test_a_secret_in_a_document_stops_completion_with_a_sentence_and_the_user_may_override_it(
+    paced, start_client, tmp_path
+):
+    paced.gated = False
+    path, named = tmp_path / "app.yml", tmp_path / "secrets.yml"
+    text = 'database:\n  password: "q9Zk2LmX7vTf4RbN8sWd"\nx ='
+    for file in (path, named):
+        file.write_text(text)
+    client = await start_client(folders=(tmp_path,))
+    await client.ready()
+    for file, why in ((path, "it seems to hold a password"), (named, "its name is one of secrets")):
+        client.open(file.as_uri(), text)
+        assert await client.complete(file.as_uri(), 2, 3, invoked=True) == []
+        said = f"{file.name} is never read, because {why}. If it holds none, name it in `not_secret`"
+        await client.until(lambda said=said: client.statuses[-1].message.startswith(said))
+    settings = {"draftline": {"notSecret": [str(tmp_path)], "model": "paced"}}
+    client.lsp.workspace_did_change_configuration(types.DidChangeConfigurationParams(settings))
+    for file in (path, named):
+        assert await client.complete(file.as_uri(), 2, 3, invoked=True)

@@ -24,7 +24,8 @@ OTHER_VALUES |= {
     "engine_ca_file": '"c"',
 }
 OTHER_VALUES |= {"engine_plain_http": "true", "engine_mode": '"local_first"', "engine_model": '"m"'}
-OTHER_VALUES |= {"engine_send": '["*"]', "item_range": '"line"'}
+OTHER_VALUES |= dict.fromkeys(("engine_send", "not_secret"), '["*"]')
+OTHER_VALUES |= {"item_range": '"line"'}
 
 
 @pytest.fixture(scope="module")

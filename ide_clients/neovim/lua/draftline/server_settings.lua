@@ -17,6 +17,7 @@ return {
   "engine_url",
   "engine_kind",
   "engine_mode",
+  "not_secret",
   "engine_send",
   "engine_model",
   "engine_token_file",

@@ -1,0 +1,178 @@
+"""What git ignores is ignored, and nothing else: its configuration, its index, and inner repositories count.
+
+`python -m tests.lsp_server.documents.test_git --trees 10000` compares more random trees with git.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from lsp_server.documents.file_policy import FilePolicy
+from lsp_server.documents.git import listed
+from lsp_server.empty_reason import EmptyReason
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+NAMES = ["a", "b.py", "C.py", "c.py", "build", "x.log", "é.py", "a b.py", "[x].py", ":(top).py", "doc", "deep"]
+RULES = [
+    "*.log",
+    "build/",
+    "/a",
+    "!a/b.py",
+    "*.py",
+    "!b.py",
+    "doc/**/x.log",
+    "C.py",
+    "c.py",
+    "**/deep",
+    "\\[x\\].py",
+    "é.py",
+]
+
+
+def git(folder, *words, stdin=""):
+    own = ("-c", "user.name=a", "-c", "user.email=a@localhost", "-c", "advice.addEmbeddedRepo=false")
+    done = subprocess.run(["git", *own, *words], cwd=folder, check=False, capture_output=True, text=True, input=stdin)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+def write(root, *names, text="x"):
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    root = tmp_path / "repository"
+    root.mkdir()
+    git(root, "init", "--quiet")
+    return root
+
+
+def ignored(root, *names):
+    policy = FilePolicy(root, is_opened=True)
+    return [name for name in names if policy.refusal(root / name) is EmptyReason.IGNORED_FILE]
+
+
+def test_the_users_own_ignore_files_count(repository, tmp_path):
+    write(repository, "a.py", "notes.md", "draft.py")
+    write(tmp_path / "home", ".config/git/ignore", text="notes.md\n")
+    assert ignored(repository, "a.py", "notes.md", "draft.py") == ["notes.md"]
+    write(tmp_path / "home", "excludes", text="draft.py\n")
+    git(repository, "config", "--global", "core.excludesFile", str(tmp_path / "home" / "excludes"))
+    assert ignored(repository, "a.py", "notes.md", "draft.py") == ["draft.py"]
+
+
+def test_case_counts_as_git_says(repository):
+    write(repository, ".gitignore", text="Private.py\n")
+    write(repository, "private.py")
+    for ignores_case in ("true", "false"):
+        git(repository, "config", "core.ignoreCase", ignores_case)
+        assert ignored(repository, "private.py") == ["private.py"] * (ignores_case == "true")
+
+
+def test_a_tracked_file_in_an_ignored_folder_is_read_until_it_is_no_longer_tracked(repository):
+    write(repository, ".gitignore", text="vendor/\n")
+    write(repository, "vendor/ours.py", "vendor/theirs.py")
+    policy = FilePolicy(repository, is_opened=True)
+    assert policy.refusal(repository / "vendor/ours.py") is EmptyReason.IGNORED_FILE
+    git(repository, "add", "--force", "vendor/ours.py")
+    assert policy.refusal(repository / "vendor/ours.py") is None
+    assert policy.refusal(repository / "vendor/theirs.py") is EmptyReason.IGNORED_FILE
+    git(repository, "rm", "--quiet", "--cached", "vendor/ours.py")
+    assert policy.refusal(repository / "vendor/ours.py") is EmptyReason.IGNORED_FILE
+
+
+def test_what_draftlines_own_ignore_file_says_counts_more_than_git(repository):
+    write(repository, ".gitignore", text="generated/\n")
+    write(repository, ".draftlineignore", text="!generated/\ngenerated/big.py\ntracked.py\n")
+    write(repository, "generated/a.py", "generated/big.py", "tracked.py")
+    git(repository, "add", "tracked.py")
+    assert ignored(repository, "generated/a.py", "generated/big.py", "tracked.py") == ["generated/big.py", "tracked.py"]
+
+
+def test_an_inner_repository_decides_about_its_own_files(repository):
+    write(repository, "inner/.gitignore", text="b.py\n")
+    write(repository, "inner/a.py", "inner/b.py")
+    git(repository / "inner", "init", "--quiet")
+    assert ignored(repository, "inner/a.py", "inner/b.py") == ["inner/b.py"]
+    assert sorted(listed(repository)) == ["inner/.gitignore", "inner/a.py"]
+
+
+def test_no_program_that_a_repository_names_is_run(repository, tmp_path):
+    script = tmp_path / "monitor"
+    script.write_text(f"#!/bin/sh\ntouch {tmp_path / 'executed'}\n")
+    script.chmod(0o755)
+    git(repository, "config", "core.fsmonitor", str(script))
+    write(repository, "a.py")
+    assert ignored(repository, "a.py") == []
+    assert listed(repository) == ["a.py"]
+    assert not (tmp_path / "executed").exists()
+
+
+@pytest.mark.parametrize("variable", ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"])
+def test_an_editor_that_git_itself_has_started_asks_about_its_own_folder(repository, tmp_path, monkeypatch, variable):
+    write(repository, ".gitignore", text="b.py\n")
+    write(repository, "b.py")
+    monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
+    assert ignored(repository, "b.py") == ["b.py"]
+
+
+def random_tree(root, rng):
+    """Make a repository with random files, ignore files, tracked files and configuration; return its files."""
+    root.mkdir()
+    git(root, "init", "--quiet")
+    git(root, "config", "core.ignoreCase", rng.choice(["true", "false"]))
+    files = []
+    for _ in range(rng.randrange(3, 12)):
+        name = "/".join(rng.choices(NAMES, k=rng.randrange(1, 4)))
+        folders = [str(parent) for parent in Path(name).parents]
+        if name not in files and not any(one in folders or one.startswith(f"{name}/") for one in files):
+            write(root, name)
+            files.append(name)
+    for folder in {Path(name).parent for name in files if rng.random() < 0.5}:
+        write(root / folder, ".gitignore", text="\n".join(rng.sample(RULES, rng.randrange(1, 5))))
+    write(root, ".git/info/exclude", text="\n".join(rng.sample(RULES, rng.randrange(2))))
+    tracked = [name for name in files if rng.random() < 0.2]
+    if tracked:
+        git(root, "--literal-pathspecs", "add", "--force", *tracked)
+    return files
+
+
+def differences(trees, seed):
+    """Return the files of random trees that are ignored here and not by git, or the other way round."""
+    rng, found = random.Random(seed), []
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(trees):
+            root = Path(os.path.realpath(folder)) / str(number)
+            files = random_tree(root, rng)
+            seen = set(
+                git(root, "-c", "core.quotePath=false", "ls-files", "-z", "-co", "--exclude-standard").split("\0")
+            )
+            own = set(files) - set(ignored(root, *files))
+            if own != seen.intersection(files):
+                found.append((number, own ^ seen.intersection(files)))
+            shutil.rmtree(root)
+    return found
+
+
+def test_random_trees_are_seen_as_git_sees_them():
+    assert differences(trees=30, seed=1) == []
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trees", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=2)
+    chosen = parser.parse_args()
+    print(f"{len(differences(chosen.trees, chosen.seed))} of {chosen.trees} trees differ from git")
