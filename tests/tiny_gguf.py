@@ -156,9 +156,9 @@ def _add_sentencepiece(writer: gguf.GGUFWriter) -> None:
     writer.add_token_scores([-float(n) for n in range(VOCABULARY_SIZE)])
 
 
-def write_record(folder: Path) -> Path:
+def write_record(folder: Path, digest: str = "0" * 12) -> Path:
     """Make a folder one that a conversion of ours made, for what is kept in it."""
-    converted_models._write_record(converted_models.Source(folder.name, "0" * 12), "", folder)
+    converted_models._write_record(converted_models.Source(folder.name, digest), "", folder)
     return folder
 
 

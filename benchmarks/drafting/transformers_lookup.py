@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM
 from benchmarks.figures import percentile
 from completion.cancellation import CancelToken
 from completion.engine import Engine
+from completion.model.store.gguf_source import with_safetensors
 from completion.model.store.model_store import prepare
 from completion.request import CompletionRequest
 from drafting.session import Drafters, DraftingSession
@@ -27,7 +28,7 @@ class TheirPromptLookup:
         """Load the weights a second time, on a device of torch."""
         if threads is not None:
             torch.set_num_threads(threads)
-        folder = prepare(model).folder
+        folder = with_safetensors(prepare(model).folder)
         self._model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval().to(device)
 
     def ratio(self, engine: Engine, drafters: Drafters, requests: Sequence[CompletionRequest]) -> float | None:

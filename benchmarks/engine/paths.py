@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from completion.model.causal_model import CausalModel
-from completion.model.store.converted_models import GGUF_NAME
+from completion.model.store.gguf_source import source_files, with_safetensors
 from completion.model.store.model_store import prepare
 from completion.model.transformer import Backend, load_transformer
 from completion.paths import cache_dir
@@ -66,7 +66,7 @@ class TransformersEager:
         torch.set_num_threads(threads)
         self._torch = torch
         self._model = AutoModelForCausalLM.from_pretrained(
-            prepare(model).folder, dtype=torch.bfloat16, attn_implementation="eager"
+            with_safetensors(prepare(model).folder), dtype=torch.bfloat16, attn_implementation="eager"
         ).eval()
 
     def prefill(self, tokens: Tokens) -> None:
@@ -99,7 +99,7 @@ class LlamaCpp:
         self._llama = llama_cpp
         llama_cpp.llama_log_set(_SILENT, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
-        path = str(q8_file(model) if kind == "Q8_0" else prepare(model).folder / GGUF_NAME).encode()
+        path = str(q8_file(model) if kind == "Q8_0" else gguf_file(model)).encode()
         self._model = llama_cpp.llama_model_load_from_file(path, llama_cpp.llama_model_default_params())
         parameters = llama_cpp.llama_context_default_params()
         parameters.n_ctx = parameters.n_batch = CAPACITY
@@ -138,12 +138,28 @@ class LlamaCpp:
         self._llama.llama_synchronize(self._context)
 
 
+def gguf_file(model: str) -> Path:
+    """Return a model's GGUF file; one that lies in parts is joined once and kept in the cache."""
+    folder = prepare(model).folder
+    parts, target = source_files(folder), cache_dir() / "benchmarks" / f"{folder.name}.gguf"
+    if len(parts) == 1:
+        return parts[0]
+    if not target.is_file():
+        target.parent.mkdir(exist_ok=True)
+        unfinished = target.with_suffix(f".{os.getpid()}")
+        with unfinished.open("wb") as joined:
+            for part in parts:
+                joined.write(part.read_bytes())
+        unfinished.rename(target)
+    return target
+
+
 def q8_file(model: str) -> Path:
     """Return a model as Q8_0, made once by the quantiser of llama.cpp and kept in the cache."""
     folder = cache_dir() / "benchmarks"
     folder.mkdir(exist_ok=True)
-    source = prepare(model).folder / GGUF_NAME
-    target = folder / f"{source.parent.name}-q8_0.gguf"
+    source = gguf_file(model)
+    target = folder / f"{prepare(model).folder.name}-q8_0.gguf"
     if not target.is_file():
         import llama_cpp
 

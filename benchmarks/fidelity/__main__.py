@@ -26,6 +26,7 @@ from benchmarks.fidelity.tally import LogProbabilities, Tally, Tokens, normalise
 from completion.model.causal_model import CausalModel
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.quantized import QuantizedTransformer
+from completion.model.store.gguf_source import with_safetensors
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import Backend, load_transformer
@@ -81,7 +82,9 @@ def reference_path() -> Run:
     import torch
     from transformers import AutoModelForCausalLM
 
-    module = AutoModelForCausalLM.from_pretrained(prepare("default").folder, dtype=torch.float32).eval()
+    module = AutoModelForCausalLM.from_pretrained(
+        with_safetensors(prepare("default").folder), dtype=torch.float32
+    ).eval()
 
     def run(window: Tokens) -> LogProbabilities:
         with torch.inference_mode():
@@ -193,7 +196,7 @@ def main() -> None:
     backends: tuple[Backend, ...] = ("bf16", "int8", "q4")
     models = {str(backend): load_transformer(prepare("default").folder, backend) for backend in backends}
     with TemporaryDirectory() as scratch:
-        permuted = write_permuted(prepare("default").folder, Path(scratch) / "permuted")
+        permuted = write_permuted(with_safetensors(prepare("default").folder), Path(scratch) / "permuted")
         models[ROUNDED] = QuantizedTransformer(load_packed(permuted, Path(scratch), "q4"), usable_threads())
     found = compare({REFERENCE: reference_path()} | {name: own_path(model) for name, model in models.items()}, texts)
     print(f"{'path':>18}{'language':>12}{'NLL':>10}{'KL':>10}{'agreement':>11}")

@@ -26,6 +26,7 @@ from completion.decoding.drafting_setup import make_drafters
 from completion.engine import Engine, product_settings
 from completion.instruct import edit_request
 from completion.model.loading import load_model
+from completion.model.store.gguf_source import with_safetensors
 from completion.request import Statistics
 
 TIE = 0.2
@@ -59,7 +60,9 @@ class Bench:
         settings = product_settings()
         self._drafters = make_drafters(loaded, settings.max_nodes)
         self._engine = Engine(loaded, settings, self._drafters)
-        self._reference = AutoModelForCausalLM.from_pretrained(loaded.folder, dtype=torch.float32).eval()
+        self._reference = AutoModelForCausalLM.from_pretrained(
+            with_safetensors(loaded.folder), dtype=torch.float32
+        ).eval()
 
     def measure(self, record: dict[str, Any], *, drafted_first: bool) -> Result:
         """Edit one record with and without drafts, and compare the drafted turn with transformers'."""

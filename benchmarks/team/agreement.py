@@ -28,6 +28,7 @@ from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.engine import Engine, product_settings
 from completion.model.loading import load_model
+from completion.model.store.gguf_source import with_safetensors
 from completion.model.store.model_store import prepare
 from completion.progress import silent
 from completion.prompt.healing import heal
@@ -200,7 +201,11 @@ def main() -> None:
         parser.error(f"--parts {_CANCELS} needs vLLM, whose metrics tell when a stream has ended.")
     options.parts = options.parts or [part for part in _PARTS if part != _CANCELS or options.kind == "vllm"]
     connection.SILENCE_S = READY_S  # texts are compared, and a processor computes a long prompt for long
-    server = VllmProcess(options.vllm_python, prepare(options.model).folder) if options.vllm_python else None
+    server = (
+        VllmProcess(options.vllm_python, with_safetensors(prepare(options.model).folder))
+        if options.vllm_python
+        else None
+    )
     try:
         if server:
             server.start()

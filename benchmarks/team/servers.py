@@ -17,6 +17,7 @@ from benchmarks.team.vllm_process import VllmProcess
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError
 from completion.host.process.endpoint import Endpoint
+from completion.model.store.gguf_source import with_safetensors
 from completion.model.store.model_store import prepare
 from completion.progress import silent
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
@@ -149,7 +150,7 @@ class VllmRow(ModelServerRow):
     """
 
     def __init__(self, python: str, model: str) -> None:
-        self._process = VllmProcess(python, prepare(model).folder)
+        self._process = VllmProcess(python, with_safetensors(prepare(model).folder))
         super().__init__(RemoteAddress(self._process.url, "vllm"), model)
 
     async def start(self) -> None:

@@ -18,6 +18,7 @@ from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
 from completion.model.devices import Trial, failed_lately, tried
 from completion.model.gpu_memory import FORMATS, GpuPlan, find_gpu, plan_for
+from completion.model.store.gguf_source import with_safetensors
 from completion.model.store.model_store import PreparedModel, prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import load_transformer, require_torch
@@ -175,13 +176,13 @@ def _load_weights(
     if backend not in {"auto", "int8", "q4"}:
         _map_torch()
     if backend == "transformers":
-        return _load_with_transformers(folder, "fp32", threads)
+        return _load_with_transformers(with_safetensors(folder, progress), "fp32", threads)
     try:
         return load_transformer(folder, backend, threads, mapped=mapped, progress=progress)
     except UnsupportedModelError:
         if backend != "auto":
             raise
-    return _load_with_transformers(folder, "bf16", threads)
+    return _load_with_transformers(with_safetensors(folder, progress), "bf16", threads)
 
 
 def _load_with_transformers(folder: Path, dtype: Literal["fp32", "bf16"], threads: int | None) -> CausalModel:

@@ -11,8 +11,9 @@ from completion.memory import trim_gpu
 from completion.model.architecture import read_architecture
 from completion.model.causal_model import CausalModel
 from completion.model.gpu_memory import GpuPlan, needed_bytes
-from completion.model.store.converted_models import kept_gguf, packed_dir
+from completion.model.store.converted_models import packed_dir
 from completion.model.store.disk import storage_errors
+from completion.model.store.gguf_source import has_kernels, with_safetensors
 from completion.progress import Progress, silent
 
 TORCH_EXTRA = ("torch", "transformers")
@@ -33,7 +34,7 @@ def load_transformer(
     """Load a converted model on the processor.
 
     Args:
-        folder: Folder with config.json and safetensors files.
+        folder: The model; see `PreparedModel`.
         backend: Format of the weights. "auto" is the fastest on this processor: q4 or int8 if it has the instructions,
             else bfloat16. "q4" has the blocks of the GGUF file that the model comes from; "auto" takes it only then,
             since other models are rounded to blocks.
@@ -62,7 +63,9 @@ def load_transformer(
 
     from completion.model.dense.dense_transformer import load_dense  # noqa: PLC0415
 
-    return load_dense(folder, torch.float32 if backend == "fp32" else torch.bfloat16, threads)
+    return load_dense(
+        with_safetensors(folder, progress), torch.float32 if backend == "fp32" else torch.bfloat16, threads
+    )
 
 
 def require_torch(user: str) -> None:
@@ -112,7 +115,7 @@ def load_on_gpu(folder: Path, device: str, plan: GpuPlan) -> CausalModel:
     needed = needed_bytes(architecture, plan.weights, int8_cache=plan.int8_cache)
     torch.empty(needed, dtype=torch.uint8, device=device)
     trim_gpu()
-    weights = read_weights(folder, architecture, torch.bfloat16, device, plan.weights)
+    weights = read_weights(with_safetensors(folder), architecture, torch.bfloat16, device, plan.weights)
     decoder = GraphedTransformer if device == "cuda" else DenseTransformer
     kernels = kernels_for(architecture, device, int8_cache=plan.int8_cache)
     return decoder(architecture, weights, int8_cache=plan.int8_cache, kernels=kernels)
@@ -128,7 +131,7 @@ def _load_int8(folder: Path, backend: Backend, threads: int | None, *, mapped: b
     with storage_errors(packed):
         packed.mkdir(exist_ok=True)
     prefers_blocks = backend == "auto" and blocks_are_faster()
-    in_blocks = backend == "q4" or (prefers_blocks and kept_gguf(folder) is not None)
+    in_blocks = backend == "q4" or (prefers_blocks and has_kernels(folder))
     weights = load_packed(folder, packed, "q4" if in_blocks else "int8", mapped=mapped, progress=progress)
     model = QuantizedTransformer(weights, threads or usable_threads())
     model.warm_up()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -43,8 +43,41 @@ class StoredTensor:
         return self.values if self.kind == "BF16" else bfloat16_bits(self.floats())
 
 
-class StoredTensors:
-    """All tensors of a folder by name.
+class Tensors(Protocol):
+    """All tensors of a model by name."""
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Shape of every tensor, by its name."""
+
+    def get(self, name: str) -> StoredTensor | None:
+        """Return a tensor, None if there is none of this name."""
+
+    def __getitem__(self, name: str) -> StoredTensor:
+        """Return a tensor that must exist.
+
+        Raises:
+            ModelDamagedError: It is missing.
+        """
+        if (found := self.get(name)) is None:
+            raise ModelDamagedError(f"The model's files lack the tensor {name}. Convert or download the model again.")
+        return found
+
+    def joined(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """Return the matrices and biases of projections of one input, joined; a missing bias is zero.
+
+        Raises:
+            ModelDamagedError: A matrix is missing.
+        """
+        weights = [self[f"{name}.weight"].floats() for name in names]
+        biases = [self.get(f"{name}.bias") for name in names]
+        pairs = zip(weights, biases, strict=True)
+        filled = [np.zeros(len(weight), np.float32) if bias is None else bias.floats() for weight, bias in pairs]
+        return weights[0] if len(weights) == 1 else np.concatenate(weights), np.concatenate(filled)
+
+
+class StoredTensors(Tensors):
+    """Those of a folder's safetensors files.
 
     Raises:
         ModelNotFoundError: The folder has no safetensors file.
@@ -67,34 +100,12 @@ class StoredTensors:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of every tensor, by its name."""
+        """See `Tensors`."""
         return {name: tensor.values.shape for name, tensor in self._tensors.items()}
 
     def get(self, name: str) -> StoredTensor | None:
-        """Return a tensor, None if there is none of this name."""
+        """See `Tensors`."""
         return self._tensors.get(name)
-
-    def __getitem__(self, name: str) -> StoredTensor:
-        """Return a tensor that must exist.
-
-        Raises:
-            ModelDamagedError: It is missing.
-        """
-        if name not in self._tensors:
-            raise ModelDamagedError(f"The model's files lack the tensor {name}. Convert or download the model again.")
-        return self._tensors[name]
-
-    def joined(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """Return the matrices and biases of projections of one input, joined; a missing bias is zero.
-
-        Raises:
-            ModelDamagedError: A matrix is missing.
-        """
-        weights = [self[f"{name}.weight"].floats() for name in names]
-        biases = [self.get(f"{name}.bias") for name in names]
-        pairs = zip(weights, biases, strict=True)
-        filled = [np.zeros(len(weight), np.float32) if bias is None else bias.floats() for weight, bias in pairs]
-        return weights[0] if len(weights) == 1 else np.concatenate(weights), np.concatenate(filled)
 
 
 def missing_files(folder: Path) -> list[str]:
@@ -109,9 +120,9 @@ def missing_files(folder: Path) -> list[str]:
     return missing if parts or any(folder.glob("*.safetensors")) else [*missing, "*.safetensors"]
 
 
-def head_name(tensors: StoredTensors, *, tied: bool) -> str:
+def head_name(tensors: Tensors, *, tied: bool) -> str:
     """Return the name of the matrix from hidden states to logits."""
-    return "model.embed_tokens.weight" if tied or tensors.get("lm_head.weight") is None else "lm_head.weight"
+    return "model.embed_tokens.weight" if tied or "lm_head.weight" not in tensors.shapes else "lm_head.weight"
 
 
 def bfloat16_bits(values: FloatArray) -> Bits:

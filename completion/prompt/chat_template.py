@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from completion.errors import ConversationError
-from completion.model.store.converted_models import CHAT_TEMPLATE_NAME, kept_gguf
+from completion.model.store.converted_models import CHAT_TEMPLATE_NAME
+from completion.model.store.gguf_source import known_files
 from completion.request import Message
 
 if TYPE_CHECKING:
@@ -108,11 +109,10 @@ def _read(folder: Path) -> str:
             if type(found) is list
             else found
         )
-    if (kept := kept_gguf(folder)) is not None:  # converted before templates were, and slow to read
-        import gguf  # noqa: PLC0415 -- slow to import, rarely needed
+    if files := known_files(folder):  # converted before templates were
+        from completion.model.store.gguf_file import GgufFile  # noqa: PLC0415 -- slow to import, rarely needed
 
-        field = gguf.GGUFReader(kept).get_field("tokenizer.chat_template")
-        source = str(field.contents()) if field else ""
+        source = str(GgufFile(*files).field("tokenizer.chat_template", ""))
         with suppress(OSError):
             own.write_text(source, encoding="utf-8")
     return source

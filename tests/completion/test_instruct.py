@@ -15,6 +15,7 @@ from completion.ending.mode import cursor_context
 from completion.engine import Engine
 from completion.instruct import edit_request, edited_code, fence_of, instruct_request
 from completion.model.loading import load_model
+from completion.model.store.gguf_source import with_safetensors
 from completion.request import Message, Sampling, StopReason
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT, DraftTree
@@ -81,7 +82,7 @@ def test_drafts_change_no_turn(engine, temperature):
 
 
 def test_a_turn_is_the_text_that_transformers_generates(engine, loaded):
-    reference = AutoModelForCausalLM.from_pretrained(loaded.folder, dtype=torch.float32).eval()
+    reference = AutoModelForCausalLM.from_pretrained(with_safetensors(loaded.folder), dtype=torch.float32).eval()
     tokenizer, content = loaded.tokenizer, "def f(x):"
     marks = tokenizer.special["<|im_start|>"], tokenizer.special["<|im_end|>"]
     parts = [*tokenizer.encode(f"user\n{content}"), marks[1], *tokenizer.encode("\n")]

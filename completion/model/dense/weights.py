@@ -13,7 +13,7 @@ from completion.model.dense.quantized_linear import Int4Linear, Int8Linear
 from completion.model.families import family_of, layer_names
 from completion.model.gpu_memory import WeightFormat
 from completion.model.store.tensor_shapes import checked_tensors
-from completion.model.weights import StoredTensor, StoredTensors, head_name
+from completion.model.weights import StoredTensor, Tensors, head_name
 
 _KINDS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
@@ -154,7 +154,7 @@ def _mapped(stored: StoredTensor) -> torch.Tensor:
     return torch.from_numpy(stored.values).view(_KINDS[stored.kind])
 
 
-def _joined_bias(tensors: StoredTensors, names: Sequence[str], weights: Sequence[torch.Tensor]) -> torch.Tensor | None:
+def _joined_bias(tensors: Tensors, names: Sequence[str], weights: Sequence[torch.Tensor]) -> torch.Tensor | None:
     """Return the biases of projections, zero where one is missing; None if all are."""
     stored = [tensors.get(f"{name}.bias") for name in names]
     if all(bias is None for bias in stored):

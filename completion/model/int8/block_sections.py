@@ -47,7 +47,7 @@ def block_sections(folder: Path, architecture: Architecture, source: BlockSource
     tensors, residual = checked_tensors(folder, architecture), architecture.residual_scale
 
     def biases(stored: Sequence[str]) -> Section:
-        sizes = [tensors[f"{name}.weight"].values.shape[0] for name in stored]
+        sizes = [tensors.shapes[f"{name}.weight"][0] for name in stored]
         found = [source.vector(f"{name}.bias") for name in stored]
         return np.concatenate([np.zeros(n, np.float32) if b is None else b for b, n in zip(found, sizes, strict=True)])
 

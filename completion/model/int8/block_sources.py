@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-import gguf
 import numpy as np
 
 from completion.errors import UnsupportedModelError
@@ -18,7 +17,7 @@ from completion.model.int8.gguf_blocks import Strips, laid_out, repack
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.store.gguf_file import GgufFile
 from completion.model.store.tensor_shapes import check_shapes
-from completion.model.weights import StoredTensors, head_name
+from completion.model.weights import Tensors, head_name
 from completion.model.worker_threads import usable_threads
 from drafting.arrays import FloatArray
 
@@ -32,34 +31,32 @@ class GgufBlocks:
         ModelDamagedError: The file is damaged, or of another model than the config.
     """
 
-    def __init__(self, path: Path, architecture: Architecture) -> None:
-        self._path, self._tensors = path, {tensor.name: tensor for tensor in GgufFile(path).tensors()}
-        check_shapes({name: tensor.shape for name, tensor in self._tensors.items()}, architecture, path)
+    def __init__(self, paths: Sequence[Path], architecture: Architecture) -> None:
+        self._path, self._tensors = paths[0], {tensor.name: tensor for tensor in GgufFile(*paths).tensors()}
+        check_shapes({name: tensor.shape for name, tensor in self._tensors.items()}, architecture, self._path)
 
     def strips(self, name: str) -> Strips:
         """See `BlockSource`."""
         tensor = self._tensors[f"{name}.weight"]
-        kind = tensor.source.tensor_type.name
+        kind = tensor.blocks.kind.name
         if not tensor.has_kernel:
             raise UnsupportedModelError(
                 f"{self._path} has the tensor {tensor.name} as {kind}; {', '.join(KIND_NUMBERS)} are multiplied. "
                 "Use the backend int8."
             )
-        number, strips = KIND_NUMBERS[kind], Strips()
-        rows = tensor.source.data if tensor.row_order is None else tensor.source.data[tensor.row_order]
-        for start in range(0, len(rows), _CHUNK_ROWS):
+        number, rows = KIND_NUMBERS[kind], tensor.rows()
+
+        def repacked(start: int) -> Strips:
             chunk = np.array(rows[start : start + _CHUNK_ROWS])
             whole = np.pad(chunk, ((0, -len(chunk) % STRIP), (0, 0)))
-            strips += [(number, strip.ravel()) for strip in repack(whole, KINDS[number])]
-        return strips
+            return [(number, strip.ravel()) for strip in repack(whole, KINDS[number])]
+
+        return _in_chunks(repacked, len(rows))
 
     def vector(self, name: str) -> FloatArray | None:
         """See `BlockSource`."""
         tensor = self._tensors.get(name)
-        if tensor is None:
-            return None
-        values: FloatArray = gguf.dequantize(tensor.source.data, tensor.source.tensor_type)
-        return values if tensor.row_order is None else values[tensor.row_order]
+        return None if tensor is None else tensor.vector()
 
 
 class RoundedBlocks:
@@ -74,9 +71,7 @@ class RoundedBlocks:
         importance: Mean square of the inputs of each matrix, by its name; see `calibration`.  # [columns] each
     """
 
-    def __init__(
-        self, tensors: StoredTensors, architecture: Architecture, importance: Mapping[str, FloatArray]
-    ) -> None:
+    def __init__(self, tensors: Tensors, architecture: Architecture, importance: Mapping[str, FloatArray]) -> None:
         self._tensors, self._importance = tensors, importance
         self._norm_offset = np.float32(family_of(architecture.family).norm_offset)
         self._head = head_name(tensors, tied=architecture.tied_head).removesuffix(".weight")
@@ -99,9 +94,7 @@ class RoundedBlocks:
             blocks = quantised(whole, self._importance[name], KINDS[number])
             return [(number, strip.ravel()) for strip in laid_out(blocks, KINDS[number])]
 
-        with ThreadPoolExecutor(usable_threads()) as pool:
-            parts = list(pool.map(rounded, range(0, len(stored.values), _CHUNK_ROWS)))
-        return [strip for part in parts for strip in part]
+        return _in_chunks(rounded, len(stored.values))
 
     def vector(self, name: str) -> FloatArray | None:
         """See `BlockSource`."""
@@ -109,6 +102,12 @@ class RoundedBlocks:
             return None
         is_norm = name.endswith("norm.weight")
         return stored.floats() + self._norm_offset if is_norm else stored.floats()
+
+
+def _in_chunks(strips: Callable[[int], Strips], rows: int) -> Strips:
+    """Return the strips of all rows; `strips` makes those from a row on, in several threads."""
+    with ThreadPoolExecutor(usable_threads()) as pool:
+        return [strip for part in pool.map(strips, range(0, rows, _CHUNK_ROWS)) for strip in part]
 
 
 def _is_delicate(layer: int, layers: int) -> bool:

@@ -158,7 +158,7 @@ def _is_superseded(form: Path, folder: Path) -> bool:
         files = _header(form).get("files")
     except ModelDamagedError:
         return False
-    return files is not None and files not in {files_digest(folder, "int8"), files_digest(folder, "q4")}
+    return files is not None and files != files_digest(folder)
 
 
 def _is_unused(form: Path) -> bool:

@@ -17,8 +17,8 @@ from completion.model.int8.block_sums import BLOCK_BYTES, sealed, sums_of_file
 from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
 from completion.model.store.apart import run_apart
-from completion.model.store.converted_models import kept_gguf, packed_name, partial_folder
-from completion.model.store.disk import sync_files
+from completion.model.store.converted_models import packed_name, partial_folder, read_record
+from completion.model.store.gguf_source import has_kernels, source_files
 from completion.model.store.tensor_shapes import checked_tensors
 from completion.model.worker_threads import usable_threads
 from completion.progress import Progress
@@ -41,21 +41,22 @@ def packed_target(folder: Path, cache_folder: Path, form: Form) -> Path:
     return cache_folder / f"{packed_name(folder)}{FORMAT}-{_fingerprint(folder, form)}"
 
 
-def files_digest(folder: Path, form: Form) -> str:
-    """Return a digest that changes with the paths, sizes and times of the files that a form is packed from."""
-    return _digest(_states(folder, form))
+def files_digest(folder: Path) -> str:
+    """Return a digest that changes with the model: with its source, or the paths, sizes and times of its files."""
+    return _digest(_states(folder))
 
 
 def _fingerprint(folder: Path, form: Form) -> str:
     """Return a digest that changes with the packed files and with the layout."""
     layout = [] if form == "q4" else [*weight_layout(), GROUP_LIMIT]
     fields = tuple(Architecture.__dataclass_fields__)  # the index holds one
-    return _digest((fields, form, *layout, _states(folder, form)))
+    return _digest((fields, form, *layout, _states(folder)))
 
 
-def _states(folder: Path, form: Form) -> list[tuple[str, int, int]]:
-    blocks = kept_gguf(folder) if form == "q4" else None
-    files = sorted([*folder.glob("*.safetensors"), folder / "config.json", *filter(None, [blocks])])
+def _states(folder: Path) -> list[tuple[str, int, int]]:
+    if (record := read_record(folder)) is not None:  # whose files can be written again, or be elsewhere
+        return [(str(record["source"]["digest"]), record["conversion"], 0)]
+    files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
     return [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
 
 
@@ -73,8 +74,7 @@ def pack(folder: Path, target: Path, form: Form, progress: Progress) -> None:
     try:
         unfinished.mkdir()
         run_apart(f"{__name__}:write_packed", folder, unfinished, form, progress=progress)
-        sync_files(unfinished)
-        unfinished.rename(target)
+        unfinished.rename(target)  # what a power failure then takes of it, its sums tell
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -105,7 +105,7 @@ def write_packed(folder: Path, target: Path, form: Form, progress: Progress) -> 
             file.write(np.ascontiguousarray(section).data)
         file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
     sums = sums_of_file(target / "weights.bin").tolist()
-    source = {"folder": str(folder.resolve()), "files": files_digest(folder, form)}
+    source = {"folder": str(folder.resolve()), "files": files_digest(folder)}
     header = {**source, "architecture": architecture.to_json(), "sections": index, "sums": sums}
     (target / "index.json").write_text(sealed(json.dumps(header)), encoding="utf-8")
 
@@ -117,8 +117,8 @@ def _block_source(folder: Path, target: Path, architecture: Architecture, progre
     """
     from completion.model.int8.block_sources import GgufBlocks, RoundedBlocks  # noqa: PLC0415
 
-    if (file := kept_gguf(folder)) is not None:
-        return GgufBlocks(file, architecture)
+    if has_kernels(folder):
+        return GgufBlocks(source_files(folder), architecture)
     scratch = target / "int8"
     scratch.mkdir()
     write_packed(folder, scratch, "int8", progress)

@@ -23,7 +23,9 @@ from completion.progress import Progress
 
 CONVERSION_VERSION = 3  # incremented when a conversion writes other bytes than before
 GGUF_NAME = "model.gguf"
-"""Name of the GGUF file in a folder that was converted from one: its blocks are multiplied as they are."""
+"""Name of a GGUF file that was joined from downloaded packages, in the folder of its conversion."""
+SOURCE_NAME = "gguf.json"
+"""Name of the file that says where a conversion's GGUF file is; see `gguf_source`."""
 CHAT_TEMPLATE_NAME = "chat_template.jinja"
 """Name of the file with a model's chat template, as in transformers; empty if the model has none."""
 WAIT_LIMIT_S = 1800.0  # longer than any conversion takes for its next byte
@@ -186,13 +188,6 @@ def folder_bytes(folder: Path) -> int:
     return sum(size_of(path) for path in folder.glob("*") if path.is_file())
 
 
-def kept_gguf(folder: Path) -> Path | None:
-    """Return the GGUF file that a folder was converted from, if the conversion kept it; a user's own does not count."""
-    record = read_record(folder)
-    path = folder / GGUF_NAME
-    return path if record is not None and GGUF_NAME in record["files"] and path.is_file() else None
-
-
 def read_record(folder: Path) -> Record | None:
     """Return what a finished conversion recorded, None if there is no valid record."""
     try:
@@ -218,10 +213,28 @@ def _make(source: Source, target: Path, fill: Callable[[Path, Progress], str], p
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def note_file(folder: Path, path: Path) -> None:
+    """Record a file that was added to a converted model, or, if it is gone, that it was removed."""
+    record = read_record(folder)
+    if record is not None:
+        files = {name: entry for name, entry in record["files"].items() if name != path.name}
+        _write(folder, {**record, "files": files | ({path.name: _described(path)} if path.exists() else {})})
+
+
 def _write_record(source: Source, origin: str, folder: Path) -> None:
-    files = {p.name: {"size_bytes": size_of(p), "sha256": sha256_of(p)} for p in sorted(folder.iterdir())}
-    record = {"conversion": CONVERSION_VERSION, "source": asdict(source) | {"origin": origin}, "files": files}
-    (folder / _RECORD).write_text(json.dumps(record, indent=2), encoding="utf-8")
+    files = {path.name: _described(path) for path in sorted(folder.iterdir()) if path.name != SOURCE_NAME}
+    facts: dict[str, str | int] = asdict(source) | {"origin": origin}
+    _write(folder, {"conversion": CONVERSION_VERSION, "source": facts, "files": files})
+
+
+def _described(path: Path) -> FileRecord:
+    return {"size_bytes": size_of(path), "sha256": sha256_of(path)}
+
+
+def _write(folder: Path, record: Record) -> None:
+    partial = folder / f"{_RECORD}{PARTIAL}"
+    partial.write_text(json.dumps(record, indent=2), encoding="utf-8")
+    partial.replace(folder / _RECORD)
 
 
 @contextmanager

@@ -1,33 +1,19 @@
-"""Converts a GGUF file to safetensors, config.json and tokenizer.json in little memory.
-
-transformers reads GGUF too, but makes float32 copies of the whole model: 25 s and 3 GB for half a billion weights.
-Here a few thousand rows at a time are dequantised and appended to the result.
-"""
+"""Writes the config.json, tokenizer.json and chat template of a GGUF file, whose weights stay where they are."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import gguf
-import numpy.typing as npt
-
-from completion.errors import UnsupportedModelError
 from completion.model.architecture import architecture_default, read_architecture
 from completion.model.families import family_of
-from completion.model.store.converted_models import CHAT_TEMPLATE_NAME, GGUF_NAME
-from completion.model.store.disk import require_free
-from completion.model.store.gguf_file import ARCHITECTURES, GgufFile, Tensor
+from completion.model.store.converted_models import CHAT_TEMPLATE_NAME
+from completion.model.store.gguf_file import ARCHITECTURES, GgufFile
+from completion.model.store.gguf_source import note_source
 from completion.model.store.gguf_tokenizer import tokenizer_json
 from completion.model.store.tensor_shapes import check_shapes
-from completion.model.weights import bfloat16_bits
 from completion.progress import Progress
-from drafting.arrays import FloatArray
-
-CHUNK_ELEMENTS = 1 << 22  # numbers that are dequantised at a time: 16 MB of float32
 
 _SCALES = {
     "attention.scale": "attention_multiplier",
@@ -47,32 +33,36 @@ _YARN = {
 _EMBEDDINGS = "model.embed_tokens.weight"
 
 
-def convert_gguf(path: Path, folder: Path, progress: Progress) -> None:
-    """Write `model.safetensors` (bfloat16), `config.json` and `tokenizer.json` into an existing folder.
+def convert_gguf(paths: Sequence[Path], folder: Path, progress: Progress) -> None:
+    """Write `config.json`, `tokenizer.json` and the chat template into an existing folder, and where the weights are.
 
-    If kernels multiply the blocks of all matrices, the file itself is there afterwards as well, as `model.gguf`. The
-    model has tied embeddings if the file has no output head.
+    The model has tied embeddings if the file has no output head.
+
+    Args:
+        paths: The file, or its parts in their order. They stay where they are.
+        folder: The folder.
+        progress: Called with the finished fraction.
 
     Raises:
         ModelDamagedError: The file is truncated, or lacks a tensor.
         UnsupportedModelError: The architecture, a tensor or the tokenizer is unknown.
-        StorageError: The disk has too little free space.
         OSError: A file cannot be written.
     """
     progress("Reading the GGUF file", 0.0)
-    source = GgufFile(path)
-    (folder / "tokenizer.json").write_text(tokenizer_json(source.field), encoding="utf-8")
-    (folder / CHAT_TEMPLATE_NAME).write_text(source.field("tokenizer.chat_template", ""), encoding="utf-8")
+    source = GgufFile(*paths)
     tensors = source.tensors()
     tied = all(tensor.name != "lm_head.weight" for tensor in tensors)
     config = _config(source, tied=tied)
     (folder / "config.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
-    check_shapes({tensor.name: tensor.shape for tensor in tensors}, read_architecture(folder), path)
-    _write_safetensors(tensors, folder / "model.safetensors", progress)
-    if not all(tensor.has_kernel or (tensor.name == _EMBEDDINGS and not tied) for tensor in tensors):
-        (folder / GGUF_NAME).unlink(missing_ok=True)
-    elif path != folder / GGUF_NAME:
-        shutil.copyfile(path, folder / GGUF_NAME)
+    check_shapes({tensor.name: tensor.shape for tensor in tensors}, read_architecture(folder), paths[0])
+    for tensor in {each.blocks.kind: each for each in tensors if not each.has_kernel}.values():
+        tensor.floats(tensor.rows()[:1])  # raises if blocks of this kind are not read
+    progress("Reading the vocabulary", 0.2)
+    (folder / "tokenizer.json").write_text(tokenizer_json(source.field), encoding="utf-8")
+    (folder / CHAT_TEMPLATE_NAME).write_text(source.field("tokenizer.chat_template", ""), encoding="utf-8")
+    has_kernels = all(tensor.has_kernel or (tensor.name == _EMBEDDINGS and not tied) for tensor in tensors)
+    note_source(folder, paths, has_kernels=has_kernels)
+    progress("Reading the vocabulary", 1.0)
 
 
 def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
@@ -128,52 +118,3 @@ def _norm_epsilon(source: GgufFile) -> dict[str, object]:
 def _decimal(value: float) -> float:
     """Return the short decimal number that a float32 field stands for: 9.99999997e-07 is 1e-06."""
     return float(f"{float(value):.6g}")
-
-
-def _write_safetensors(tensors: list[Tensor], path: Path, progress: Progress) -> None:
-    """Stream the tensors into one file; safetensors' own writer needs them all in memory at once."""
-    total = sum(tensor.size_bytes for tensor in tensors)
-    require_free(path.parent, total)
-    written = 0
-    with path.open("wb") as file:
-        file.write(_safetensors_header(tensors))
-        for tensor in tensors:
-            for chunk in _bfloat16_chunks(tensor):
-                file.write(chunk)
-                written += len(chunk)
-                progress("Converting the weights", written / total)
-
-
-def _safetensors_header(tensors: list[Tensor]) -> bytes:
-    """Return the length and the JSON table of the safetensors format."""
-    table: dict[str, object] = {"__metadata__": {"format": "pt"}}
-    offset = 0
-    for tensor in tensors:
-        end = offset + tensor.size_bytes
-        table[tensor.name] = {"dtype": "BF16", "shape": tensor.shape, "data_offsets": (offset, end)}
-        offset = end
-    header = json.dumps(table).encode()
-    header += b" " * (-len(header) % 8)  # the data starts on a multiple of eight
-    return len(header).to_bytes(8, "little") + header
-
-
-def _bfloat16_chunks(tensor: Tensor) -> Iterator[bytes]:
-    """Yield the tensor's values in runs of rows, rounded to bfloat16."""
-    data = tensor.source.data
-    if tensor.row_order is not None:
-        data = data[tensor.row_order]
-    rows = max(1, CHUNK_ELEMENTS // tensor.shape[-1]) if data.ndim > 1 else len(data)
-    for start in range(0, len(data), rows):
-        yield bfloat16_bits(_dequantised(tensor, data[start : start + rows])).tobytes()
-
-
-def _dequantised(tensor: Tensor, rows: npt.NDArray[Any]) -> FloatArray:
-    kind = tensor.source.tensor_type
-    try:
-        values: FloatArray = gguf.dequantize(rows, kind)
-    except NotImplementedError as error:
-        raise UnsupportedModelError(
-            f"The GGUF file has the tensor {tensor.source.name!r} as {kind.name}, which is not read. Give a file with "
-            "another quantisation, or a folder of safetensors."
-        ) from error
-    return values

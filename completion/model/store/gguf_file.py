@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ import numpy.typing as npt
 from completion.errors import ModelDamagedError, ModelError, UnsupportedModelError
 from completion.model.families import layer_names
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
+from completion.model.store.gguf_header import JoinedFiles, OtherByteOrderError, StoredBlocks, read_header
+from completion.model.weights import bfloat16_bits
+from drafting.arrays import FloatArray
 
 _TOP_NAMES = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
 _PARTS = {
@@ -41,23 +46,27 @@ ARCHITECTURES = {
 _INTERLEAVED = frozenset({"llama", "granite"})
 """Architectures in which llama.cpp pairs neighbouring channels for RoPE, where transformers pairs halves of a head."""
 _REQUIRED = object()
+CHUNK_ELEMENTS = 1 << 22  # numbers that are dequantised at a time: 16 MB of float32
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """One tensor to convert from GGUF to safetensors.
+    """One tensor of a GGUF file.
 
     Attributes:
         name: Name in transformers' model.
-        shape: Shape in transformers' model.
-        source: The tensor in the GGUF file.
+        blocks: The tensor as it is in the file.
         row_order: Index of the stored row that becomes row i, None if the order stays.  # [rows]
     """
 
     name: str
-    shape: tuple[int, ...]
-    source: gguf.ReaderTensor
+    blocks: StoredBlocks
     row_order: npt.NDArray[np.intp] | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape in transformers' model."""
+        return self.blocks.shape
 
     @property
     def size_bytes(self) -> int:
@@ -67,11 +76,56 @@ class Tensor:
     @property
     def has_kernel(self) -> bool:
         """Whether it is a vector, or has blocks that kernels multiply as they are."""
-        return len(self.shape) == 1 or self.source.tensor_type.name in KIND_NUMBERS
+        return len(self.shape) == 1 or self.blocks.kind.name in KIND_NUMBERS
+
+    def rows(self) -> npt.NDArray[np.uint8]:
+        """Return the blocks of a matrix's rows, in transformers' order.  # [rows, bytes of a row]."""
+        stored = self.blocks.rows()
+        return stored if self.row_order is None else stored[self.row_order]
+
+    def bfloat16_chunks(self) -> Iterator[npt.NDArray[np.uint16]]:
+        """Yield the bits of the nearest bfloat16 numbers, some rows at a time.
+
+        Raises:
+            UnsupportedModelError: Blocks of this kind are not read.
+        """
+        if len(self.shape) == 1:
+            yield bfloat16_bits(self.vector())
+            return
+        rows, step = self.rows(), max(1, CHUNK_ELEMENTS // self.shape[-1])
+        for start in range(0, len(rows), step):
+            yield bfloat16_bits(self.floats(rows[start : start + step]))
+
+    def vector(self) -> FloatArray:
+        """Return the numbers of a vector, in transformers' order.
+
+        Raises:
+            UnsupportedModelError: Blocks of this kind are not read.
+        """
+        values = self.floats(self.blocks.rows())
+        return values if self.row_order is None else values[self.row_order]
+
+    def floats(self, rows: npt.NDArray[np.uint8]) -> FloatArray:
+        """Return the numbers in some of the rows.
+
+        Raises:
+            UnsupportedModelError: Blocks of this kind are not read.
+        """
+        try:
+            values: FloatArray = gguf.dequantize(rows, self.blocks.kind)
+        except NotImplementedError as error:
+            raise UnsupportedModelError(
+                f"The GGUF file has the tensor {self.blocks.name!r} as {self.blocks.kind.name}, which is not read. "
+                "Give a file with another quantisation, or a folder of safetensors."
+            ) from error
+        return values
 
 
 class GgufFile:
     """Read access to a GGUF file: fields by name, weights by their name in transformers.
+
+    Args:
+        paths: The file, or its parts in their order.
 
     Raises:
         ModelError: The file cannot be read.
@@ -79,23 +133,34 @@ class GgufFile:
         UnsupportedModelError: Its architecture is unknown, it is one of several parts, or has the other byte order.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, *paths: Path) -> None:
+        self.path = paths[0]
         try:
-            self._reader = gguf.GGUFReader(path)
+            self._fields, self._tensors = read_header(JoinedFiles(paths))
         except OSError as error:
-            raise ModelError(f"{path} cannot be read ({error.strerror}). Make it readable.") from error
-        except (ValueError, IndexError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
-            raise ModelDamagedError(
-                f"{path} is truncated, no GGUF file, or of a format that is not read ({error}). Download it again, or "
-                "give a folder of safetensors instead."
+            raise ModelError(
+                f"{error.filename or self.path} cannot be read ({error.strerror}). Make it readable."
             ) from error
-        self._refuse_other_files()
+        except OtherByteOrderError as error:
+            raise UnsupportedModelError(
+                f"{self.path} is for computers with the other byte order. Download the file for this one, or convert "
+                "it: gguf-convert-endian of the package gguf."
+            ) from error
+        except (ValueError, IndexError, KeyError, TypeError, ArithmeticError, RecursionError, struct.error) as error:
+            raise ModelDamagedError(
+                f"{self.path} is truncated, no GGUF file, or of a format that is not read ({error}). Download it "
+                "again, or give a folder of safetensors instead."
+            ) from error
+        if (parts := self.field("split.count", 1)) > 1:
+            raise UnsupportedModelError(
+                f"{self.path} is one of {parts} parts of a model. Join them into one file with llama.cpp: "
+                "llama-gguf-split --merge FIRST_PART NEW_FILE.gguf"
+            )
         self.architecture = str(self.field("general.architecture"))
         if self.architecture not in ARCHITECTURES:
             known = ", ".join(sorted(ARCHITECTURES))
             raise UnsupportedModelError(
-                f"{path} holds a model of architecture {self.architecture!r}; GGUF files are read for {known}. "
+                f"{self.path} holds a model of architecture {self.architecture!r}; GGUF files are read for {known}. "
                 "Give a folder of safetensors instead."
             )
 
@@ -105,31 +170,16 @@ class GgufFile:
         Raises:
             ModelDamagedError: The field is missing and no default is given.
         """
-        found = self._reader.get_field(name)
-        if found is not None:
-            return self._contents(name, found)
+        if name in self._fields:
+            try:
+                return _decoded(self._fields[name])
+            except UnicodeDecodeError as error:
+                raise ModelDamagedError(
+                    f"The field {name} of {self.path} is damaged. Download the file again."
+                ) from error
         if default is _REQUIRED:
             raise ModelDamagedError(f"{self.path} lacks the field {name}. Download the file again.")
         return default
-
-    def _contents(self, name: str, field: gguf.ReaderField) -> Any:  # noqa: ANN401
-        try:
-            return field.contents()
-        except (ValueError, IndexError, TypeError, RecursionError) as error:  # no UTF-8; arrays within arrays
-            raise ModelDamagedError(f"The field {name} of {self.path} is damaged. Download the file again.") from error
-
-    def _refuse_other_files(self) -> None:
-        """Refuse a file that holds a part of a model, or numbers that would be read wrongly."""
-        if self._reader.byte_order != "I":
-            raise UnsupportedModelError(
-                f"{self.path} is for computers with the other byte order. Download the file for this one, or convert "
-                "it: gguf-convert-endian of the package gguf."
-            )
-        if (parts := self.field("split.count", 1)) > 1:
-            raise UnsupportedModelError(
-                f"{self.path} is one of {parts} parts of a model. Join them into one file with llama.cpp: "
-                "llama-gguf-split --merge FIRST_PART NEW_FILE.gguf"
-            )
 
     def parameter(self, name: str, default: object = _REQUIRED) -> Any:  # noqa: ANN401 -- GGUF holds values of many types
         """Return a field of the architecture: `parameter("block_count")` is `qwen2.block_count`.
@@ -153,18 +203,16 @@ class GgufFile:
         Raises:
             UnsupportedModelError: A tensor has no counterpart in transformers' model.
         """
-        return [self._tensor(tensor) for tensor in self._reader.tensors]
+        return [self._tensor(blocks) for blocks in self._tensors]
 
-    def _tensor(self, tensor: gguf.ReaderTensor) -> Tensor:
-        name = self._transformers_name(tensor.name)
-        shape = tuple(int(size) for size in reversed(tensor.shape))
-        heads = self._permuted_heads(tensor.name)
-        if heads and shape[0] % (2 * heads):
+    def _tensor(self, blocks: StoredBlocks) -> Tensor:
+        heads, rows = self._permuted_heads(blocks.name), blocks.shape[0]
+        if heads and rows % (2 * heads):
             raise ModelDamagedError(
-                f"The tensor {tensor.name} of {self.path} has {shape[0]} rows, which are no pairs of rows for each of "
+                f"The tensor {blocks.name} of {self.path} has {rows} rows, which are no pairs of rows for each of "
                 f"{heads} heads. Download the file again."
             )
-        return Tensor(name, shape, tensor, _row_order(shape[0], heads) if heads else None)
+        return Tensor(self._transformers_name(blocks.name), blocks, _row_order(rows, heads) if heads else None)
 
     def _transformers_name(self, name: str) -> str:
         stem, _, kind = name.rpartition(".")
@@ -196,3 +244,10 @@ class GgufFile:
 def _row_order(rows: int, heads: int) -> npt.NDArray[np.intp]:
     """Return stored rows in transformers' order, for interleaved RoPE pairs.  # [rows]."""
     return np.arange(rows).reshape(heads, rows // heads // 2, 2).swapaxes(1, 2).reshape(rows)
+
+
+def _decoded(value: Any) -> Any:  # noqa: ANN401 -- see `GgufFile.field`
+    """Return a field's value with texts in the place of their bytes."""
+    if isinstance(value, list):
+        return [_decoded(each) for each in value] if value and isinstance(value[0], (bytes, list)) else value
+    return value.decode() if isinstance(value, bytes) else value

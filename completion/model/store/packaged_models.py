@@ -8,8 +8,6 @@ import importlib.metadata
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from io import FileIO
 from pathlib import Path
 from typing import IO
 
@@ -97,17 +95,19 @@ def any_part_installed(model: PackagedModel) -> bool:
     return any(_distribution(distribution) is not None for distribution, _ in model.parts)
 
 
-def join_installed(model: PackagedModel, destination: Path, progress: Progress) -> None:
-    """Join the installed parts into one file and check its SHA-256.
+def check_installed(model: PackagedModel) -> None:
+    """Check the SHA-256 of the installed parts, in their order.
 
     Raises:
         ModelNotFoundError: Not all packages are installed.
         ModelDamagedError: The checksum differs; the message has both sums and names the altered parts.
-        OSError: The file cannot be written.
     """
-    parts = [partial(FileIO, path) for path in installed_parts(model)]
-    actual = join_parts(model, parts, destination, progress)
-    if actual != model.sha256:
+    checksum = hashlib.sha256()
+    for path in installed_parts(model):
+        with path.open("rb") as part:
+            while block := part.read(_COPY_BYTES):
+                checksum.update(block)
+    if (actual := checksum.hexdigest()) != model.sha256:
         raise ModelDamagedError(f"{other_sum(model, actual)} {_altered_parts(model)}{_reinstall(model)}")
 
 

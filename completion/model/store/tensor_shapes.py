@@ -8,20 +8,25 @@ from pathlib import Path
 from completion.errors import ModelDamagedError
 from completion.model.architecture import Architecture
 from completion.model.families import layer_names
-from completion.model.weights import StoredTensors
+from completion.model.store.converted_models import read_record
+from completion.model.store.gguf_source import GgufTensors
+from completion.model.weights import StoredTensors, Tensors
 
 Shape = tuple[int, ...]
 
 
-def checked_tensors(folder: Path, architecture: Architecture) -> StoredTensors:
-    """Return the tensors of a folder's safetensors files, which have the shapes that its config implies.
+def checked_tensors(folder: Path, architecture: Architecture) -> Tensors:
+    """Return a model's tensors, from its safetensors files or the GGUF file that it was converted from.
+
+    They have the shapes that its config implies.
 
     Raises:
         ModelNotFoundError: The folder has no weights.
         ModelDamagedError: A file is damaged, or its tensors are not those of the config.
         UnsupportedModelError: A tensor has a format that is not read.
     """
-    tensors = StoredTensors(folder)
+    is_elsewhere = read_record(folder) is not None and not any(folder.glob("*.safetensors"))
+    tensors = GgufTensors(folder) if is_elsewhere else StoredTensors(folder)
     check_shapes(tensors.shapes, architecture, folder)
     return tensors
 

@@ -12,7 +12,11 @@ from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError,
 from completion.model import loading
 from completion.model.dense.transformers_model import TransformersModel
 from completion.model.gpu_memory import Gpu
+from completion.model.int8.packing import write_packed
 from completion.model.loading import load_model
+from completion.model.store.gguf_source import with_safetensors
+from completion.model.transformer import has_int8_instructions
+from completion.progress import silent
 from completion.request import Sampling
 from tests.completion.reference import decode_plainly
 from tests.tiny_gguf import write_tiny_gguf
@@ -50,6 +54,19 @@ def test_a_gguf_file_loads(tmp_path):
     np.testing.assert_array_equal(next_tokens(loaded, "class Stack:"), next_tokens(original, "class Stack:"))
     assert loaded.tokenizer.encode("def f(<|fim_middle|>") == original.tokenizer.encode("def f(<|fim_middle|>")
     assert loaded.tokenizer.special == original.tokenizer.special
+
+
+@pytest.mark.skipif(not has_int8_instructions(), reason="this processor has no int8 path")
+@pytest.mark.usefixtures("cache")
+@pytest.mark.parametrize("backend", ["int8", "q4"])
+def test_weights_packed_from_a_gguf_file_are_those_packed_from_its_safetensors(tmp_path, backend):
+    path = write_tiny_gguf(tmp_path / "tiny.gguf", quantisation="Q8_0", head_dim=64)
+    loaded = load_model(str(path), backend=backend, threads=1)
+    packed = sorted((tmp_path / "cache" / "packed").rglob("weights.bin"))
+    assert not list(loaded.folder.glob("*.safetensors"))
+    with_safetensors(loaded.folder)
+    write_packed(loaded.folder, tmp_path, backend, silent)
+    assert [file.read_bytes() for file in packed] == [(tmp_path / "weights.bin").read_bytes()]
 
 
 def test_the_automatic_backend_takes_a_model_of_any_width(tiny_llama, cache):

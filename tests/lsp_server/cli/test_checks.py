@@ -151,7 +151,7 @@ def test_a_disk_without_room_for_the_conversion_of_the_model_fails(tmp_path, mon
     assert check_disk("default", 100 * GIB).state == "ok"
     full = check_disk("default", GIB // 2)
     assert (full.state, "DRAFTLINE_CACHE_DIR" in full.advice) == ("fail", True)
-    assert check_disk(LARGER_PACKAGE.name, 4 * GIB).state == "fail"
+    assert check_disk(LARGER_PACKAGE.name, 3 * GIB).state == "fail"
 
 
 def test_a_full_disk_is_a_warning_if_no_model_must_be_converted(tmp_path, monkeypatch, tiny_qwen2):

@@ -45,10 +45,10 @@ def test_get_names_the_setting_with_the_whole_path_of_a_file(mine, cache, capsys
 
 def test_a_damaged_model_is_reported_with_its_damaged_file_and_what_to_do(mine, cache, capsys):
     main(["models", "get", str(mine)])
-    weights = next(cache.glob("models/*/model.safetensors"))
+    weights = next(cache.glob("models/*/tokenizer.json"))
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     assert main(["models", "verify", "mine"]) == 1
-    assert "damaged: model.safetensors" in capsys.readouterr().out
+    assert "damaged: tokenizer.json" in capsys.readouterr().out
     weights.write_bytes(b"short")
     main(["models", "list"])
     out = capsys.readouterr().out

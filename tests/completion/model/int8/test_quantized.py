@@ -516,11 +516,12 @@ def test_a_gguf_file_that_lacks_a_matrix_is_damaged(tiny_qwen, tmp_path):
         load_packed(folder, tmp_path, "q4")
 
 
-def test_another_gguf_file_is_packed_again(tiny_qwen, tmp_path):
+def test_what_was_converted_from_another_gguf_file_is_packed_again(tiny_qwen, tmp_path):
     folder = in_blocks(tiny_qwen[0], tmp_path / "blocks")
     load_packed(folder, tmp_path, "q4")
     other = in_blocks(tiny_qwen[0], tmp_path / "other", value=gguf.GGMLQuantizationType.Q5_0)
     shutil.copy(other / GGUF_NAME, folder / GGUF_NAME)
+    write_record(folder, "1" * 12)
     kinds = load_packed(folder, tmp_path, "q4").sections["0.qkv.strips"][:, 1]
     assert set(kinds.tolist()) == {KIND_NUMBERS["Q5_0"]}
 

@@ -12,8 +12,9 @@ from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 from completion.errors import ModelDamagedError, ModelError, StorageError, UnsupportedModelError
 from completion.model.architecture import read_architecture
 from completion.model.rotary import rotary_tables
-from completion.model.store import gguf_conversion
+from completion.model.store import gguf_conversion, gguf_file, gguf_source
 from completion.model.store.gguf_conversion import convert_gguf
+from completion.model.store.gguf_source import GgufTensors, has_kernels, known_files
 from completion.progress import silent
 from tests.completion.model.conftest import SIZES
 from tests.tiny_gguf import write_gguf, write_tiny_gguf
@@ -22,7 +23,8 @@ from tests.tiny_models import VOCABULARY_SIZE
 
 def convert(path, folder):
     folder.mkdir()
-    convert_gguf(path, folder, silent)
+    convert_gguf([path], folder, silent)
+    GgufTensors(folder).write(folder / "model.safetensors", silent)
     return load_file(folder / "model.safetensors")
 
 
@@ -85,7 +87,7 @@ def test_a_yarn_file_turns_as_in_transformers(tmp_path, more):
 def test_rows_dequantised_in_chunks_equal_rows_dequantised_at_once(tmp_path, monkeypatch):
     path = write_tiny_gguf(tmp_path / "tiny.gguf", "llama", quantisation="Q8_0")
     whole = convert(path, tmp_path / "whole")
-    monkeypatch.setattr(gguf_conversion, "CHUNK_ELEMENTS", 1000)
+    monkeypatch.setattr(gguf_file, "CHUNK_ELEMENTS", 1000)
     chunked = convert(path, tmp_path / "chunked")
     original = load_file(tmp_path / "tiny.gguf.folder" / "model.safetensors")
     for name, tensor in whole.items():
@@ -95,12 +97,13 @@ def test_rows_dequantised_in_chunks_equal_rows_dequantised_at_once(tmp_path, mon
 
 
 @pytest.mark.parametrize(("quantisation", "kept"), [("Q8_0", True), ("Q5_0", True), ("Q4_1", False), ("F32", False)])
-def test_the_file_is_kept_if_its_blocks_have_kernels(tmp_path, quantisation, kept):
+def test_the_file_stays_where_it_is_and_is_known_to_have_blocks_with_kernels(tmp_path, quantisation, kept):
     path = write_tiny_gguf(tmp_path / "tiny.gguf", quantisation=quantisation)
     convert(path, tmp_path / "converted")
-    copy = tmp_path / "converted" / "model.gguf"
-    assert copy.exists() == kept
-    assert not kept or copy.read_bytes() == path.read_bytes()
+    assert has_kernels(tmp_path / "converted") == kept
+    assert known_files(tmp_path / "converted") == (path,)
+    path.write_bytes(path.read_bytes() + b"\0")
+    assert known_files(tmp_path / "converted") == ()
 
 
 def test_the_output_head_is_tied_only_if_the_file_has_none(tmp_path):
@@ -113,7 +116,7 @@ def test_progress_rises_to_one(tmp_path):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
     (tmp_path / "out").mkdir()
     reported = []
-    convert_gguf(path, tmp_path / "out", lambda _, fraction: reported.append(fraction))
+    convert_gguf([path], tmp_path / "out", lambda _, fraction: reported.append(fraction))
     assert reported == sorted(reported)
     assert reported[-1] == 1.0
 
@@ -138,7 +141,7 @@ def test_an_unknown_architecture_is_refused_with_its_name(tmp_path):
 
 def test_too_little_disk_space_is_an_error_before_anything_is_written(tmp_path, monkeypatch):
     path = write_tiny_gguf(tmp_path / "tiny.gguf")
-    usage = gguf_conversion.require_free.__globals__["shutil"].disk_usage(tmp_path)
+    usage = gguf_source.require_free.__globals__["shutil"].disk_usage(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr("completion.model.store.disk.shutil.disk_usage", lambda _: usage._replace(free=1000))
         with pytest.raises(StorageError, match="0 MB free"):

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from completion.errors import ModelDamagedError, ModelNotFoundError, StorageError
-from completion.model.store import converted_models, model_list, model_store
+from completion.model.store import converted_models, gguf_source, model_list, model_store
+from completion.model.store.gguf_conversion import convert_gguf
+from completion.model.store.gguf_source import GgufTensors, known_files, source_files, with_safetensors
 from completion.model.store.model_list import ModelState, packaged_status
 from completion.model.store.model_store import prepare, prepare_packaged
 from completion.model.store.packaged_models import DEFAULT_PACKAGE, PackagedModel, installed_parts
@@ -66,10 +68,10 @@ def part(tmp_path, number):
     return tmp_path / "site" / f"tiny_model_part{number}" / "data" / "part.bin"
 
 
-def test_parts_are_joined_and_converted_once(packaged):
+def test_parts_are_read_where_they_are_and_converted_once(packaged):
     reported = []
     prepared = prepare_packaged(packaged, lambda sentence, fraction: reported.append((sentence, fraction)))
-    names = {"chat_template.jinja", "config.json", "model.safetensors", "source.json", "tokenizer.json"}
+    names = {"chat_template.jinja", "config.json", "gguf.json", "source.json", "tokenizer.json"}
     assert {path.name for path in prepared.folder.iterdir()} == names
     assert (prepared.folder / "chat_template.jinja").read_text() == CHAT_TEMPLATE
     assert prepared.folder.name == f"tiny-{packaged.sha256[:12]}"
@@ -105,6 +107,41 @@ def test_an_altered_part_is_damaged_and_the_message_has_both_sums_and_the_part(p
     assert packaged.sha256 in str(raised.value)
     assert "Altered since they were installed: tiny-model-part2." in str(raised.value)
     assert list((cache / "models").glob("tiny*/")) == []
+
+
+def whole_of(path, folder):
+    """Return the weights of a GGUF file, converted as one."""
+    folder.mkdir()
+    convert_gguf([path], folder, silent)
+    GgufTensors(folder).write(folder / "whole", silent)
+    return (folder / "whole").read_bytes()
+
+
+def test_weights_that_lie_in_several_parts_are_those_of_the_whole_file(packaged, tmp_path):
+    folder = with_safetensors(prepare_packaged(packaged, silent).folder)
+    assert (folder / "model.safetensors").read_bytes() == whole_of(tmp_path / "tiny.gguf", tmp_path / "whole")
+    assert converted_models.damaged_files(folder) == []
+
+
+def test_packages_that_were_installed_elsewhere_are_found_and_checked_again(packaged, tmp_path, monkeypatch):
+    monkeypatch.setattr(gguf_source, "PACKAGED_MODELS", (packaged,))
+    folder = prepare_packaged(packaged, silent).folder
+    for number in range(3):
+        os.utime(part(tmp_path, number), (1, 1))
+    assert known_files(folder) == ()
+    assert source_files(folder) == known_files(folder) == tuple(installed_parts(packaged))
+    part(tmp_path, 1).write_bytes(bytes(part(tmp_path, 1).stat().st_size))
+    with pytest.raises(ModelDamagedError, match=f"SHA-256 [0-9a-f]{{64}} instead of {packaged.sha256}"):
+        source_files(folder)
+
+
+def test_a_users_file_that_is_gone_is_an_error_that_says_so(tmp_path):
+    path = write_tiny_gguf(tmp_path / "mine.gguf")
+    folder = prepare(str(path)).folder
+    path.unlink()
+    with pytest.raises(ModelNotFoundError, match="the GGUF file that it was converted from is gone"):
+        with_safetensors(folder)
+    assert not list(folder.glob("model*"))
 
 
 def test_a_model_with_damaged_packages_is_not_converted_and_cannot_be_verified_or_removed(
@@ -191,11 +228,11 @@ def test_a_changed_file_is_converted_into_another_folder(tmp_path):
 
 def test_a_model_with_a_truncated_file_is_converted_again(packaged):
     folder = prepare_packaged(packaged, silent).folder
-    whole = (folder / "model.safetensors").read_bytes()
-    (folder / "model.safetensors").write_bytes(whole[:-1])
+    whole = (folder / "tokenizer.json").read_bytes()
+    (folder / "tokenizer.json").write_bytes(whole[:-1])
     assert packaged_status(packaged).state is ModelState.DAMAGED
     prepare_packaged(packaged, silent)
-    assert (folder / "model.safetensors").read_bytes() == whole
+    assert (folder / "tokenizer.json").read_bytes() == whole
 
 
 def test_a_model_from_another_conversion_version_is_converted_again(packaged):
@@ -222,7 +259,7 @@ def test_a_progress_callback_that_raises_stops_the_conversion_and_leaves_no_fold
         pass
 
     def stop(sentence, _):
-        if sentence == "Converting the weights":
+        if sentence == "Reading the vocabulary":
             raise StopIt
 
     with pytest.raises(StopIt):
@@ -239,7 +276,7 @@ def test_a_folder_that_cannot_be_written_is_a_storage_error(tmp_path, monkeypatc
 
 FULL_DISK = """
 import resource, sys
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
 from completion.errors import StorageError
 from completion.model.store.model_store import prepare
 try:
@@ -269,7 +306,7 @@ def reported(sentence, fraction):
         return
     seen.add(sentence)
     print(sentence, flush=True)
-    if sentence == "Converting the weights":
+    if sentence == "Reading the vocabulary":
         sys.stdin.readline()
 print(prepare(sys.argv[1], reported).folder, flush=True)
 """
@@ -286,7 +323,7 @@ def test_of_two_processes_one_converts_and_the_other_waits(tmp_path, cache):
         reported = {first: [first.stdout.readline().strip()], second: [second.stdout.readline().strip()]}
         waiting, working = sorted((first, second), key=lambda process: not reported[process][0].startswith("Waiting"))
         assert reported[waiting] == ["Waiting for another draftline process that prepares the model"]
-        assert working.stdout.readline() == "Converting the weights\n"
+        assert working.stdout.readline() == "Reading the vocabulary\n"
         done, _ = working.communicate("go on\n", timeout=60)
         waited, _ = waiting.communicate(timeout=60)
     folder = done.splitlines()[-1]
@@ -306,10 +343,11 @@ def test_statuses_list_packaged_and_converted_models(tmp_path):
 def test_verify_names_an_altered_file(tmp_path):
     prepared = prepare(str(write_tiny_gguf(tmp_path / "mine.gguf")))
     assert model_list.verify("mine") == []
-    content = bytearray((prepared.folder / "model.safetensors").read_bytes())
-    content[-1] ^= 1
-    (prepared.folder / "model.safetensors").write_bytes(content)
-    assert model_list.verify("mine") == ["model.safetensors"]
+    for name in ("tokenizer.json", with_safetensors(prepared.folder, silent) and "model.safetensors"):
+        content = bytearray((prepared.folder / name).read_bytes())
+        content[-1] ^= 1
+        (prepared.folder / name).write_bytes(content)
+    assert model_list.verify("mine") == ["tokenizer.json", "model.safetensors"]
 
 
 def test_a_changed_file_replaces_what_was_made_of_it_before_and_nothing_of_other_files(tmp_path, cache):
