@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import exp
 
-from completion.grammar.joining import Missing
 from completion.ending.context import Context
+from completion.grammar.joining import Missing
 from completion.request import StopReason, Suggestion
 from completion.syntax.brackets import goes_on
 
