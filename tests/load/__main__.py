@@ -1,4 +1,7 @@
-"""`python -m tests.load --minutes N --seed S`: rounds of all asynchronous tests, each in an order of its own."""
+"""`python -m tests.load --minutes N --seed S`: rounds of all asynchronous tests, or those of some paths.
+
+Each round has an order of its own.
+"""
 
 import argparse
 import os
@@ -8,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -23,7 +26,8 @@ SUITES = (
 """Tests in which threads, processes or an event loop do something by themselves."""
 SKIPPED_MARKS = "not (neovim or vscode or clients or release)"
 TRANSPORTS = ("unix", "tcp")
-BUSY = (sys.executable, "-c", "while True: pass")
+BUSY = (sys.executable, "-ISc", "import os; parent = os.getppid()\nwhile os.getppid() == parent: pass")
+"""A program that computes until the one that has started it ends."""
 
 
 @contextmanager
@@ -38,10 +42,10 @@ def busy_processors() -> Iterator[None]:
             process.wait()
 
 
-def run_round(seed: int, seconds: float, report: Path) -> bool:
-    """Run the tests in the order of a seed; return whether none failed. None starts after so many seconds of tests."""
+def run_round(tests: Sequence[str], seed: int, seconds: float, report: Path) -> bool:
+    """Run tests in the order of a seed; return whether none failed. None starts after so many seconds of tests."""
     print(f"\nRound with the seed {seed}:", flush=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.load.starving", *SUITES]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.load.starving", *tests]
     options = ["-m", SKIPPED_MARKS, f"--numprocesses={os.cpu_count()}", f"--junitxml={report}"]
     options += ["--random-order-bucket=global", f"--random-order-seed={seed}"]
     options += [f"--load-seed={seed}", f"--load-seconds={seconds}"]
@@ -73,13 +77,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.load", description=__doc__)
     parser.add_argument("--minutes", type=float, default=38, help="after which no test starts (default: %(default)s)")
     parser.add_argument("--seed", type=int, help="of the first round; a random one is printed")
+    parser.add_argument("tests", nargs="*", default=SUITES, help="paths in place of all asynchronous tests")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
     until, runs, red = time.monotonic() + 60 * options.minutes, Counter[tuple[str, str]](), []
     with busy_processors(), tempfile.TemporaryDirectory() as folder:
         while (seconds := until - time.monotonic()) > 0:
             report = Path(folder, "report.xml")
-            if not run_round(seed, seconds, report):
+            if not run_round(options.tests, seed, seconds, report):
                 red.append(seed)
             note_runs(report, runs)
             seed += 1

@@ -1,6 +1,7 @@
 """A host on a private socket inside the event loop of the test, and its clients over either transport."""
 
 import asyncio
+import math
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from completion.host import job, job_queue
 from completion.host.engine_protocol import EngineLoader
 from completion.host.process.endpoint import Endpoint, endpoint_at
 from completion.host.process.sockets import own_socket, tcp_socket
@@ -67,8 +69,13 @@ StartHost = Callable[..., Awaitable[httpx.AsyncClient]]
 
 
 @pytest.fixture
-async def start_host(runtime: Path) -> AsyncIterator[StartHost]:
-    """Start a host with an engine and settings; it is ready when this returns."""
+async def start_host(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StartHost]:
+    """Start a host with an engine and settings; it is ready when this returns.
+
+    However long a test takes, its answers are young and short, and its updates are not overdue, unless it says so.
+    """
+    for module, limit in ((job, "WHOLE_S"), (job_queue, "LONG_S"), (job_queue, "OVERDUE_S")):
+        monkeypatch.setattr(module, limit, math.inf)
     engines: list[PacedEngine] = []
     async with AsyncExitStack() as stack:
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import math
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -38,11 +37,6 @@ class Typist:
 
     async def reads_text(self) -> str:
         return (await self.reads())["suggestions"][0]["text"]
-
-
-@pytest.fixture(autouse=True)
-def _every_answer_is_young(monkeypatch):
-    monkeypatch.setattr(job, "WHOLE_S", math.inf)
 
 
 async def test_a_first_text_waits_for_one_step_of_another_documents_answer(start_host):

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import math
 
 import pytest
 
@@ -202,9 +201,6 @@ def test_an_update_without_a_common_file_replaces_nothing():
 
 async def test_an_open_file_is_indexed_while_there_is_always_a_completion_that_waits(start_host, monkeypatch):
     monkeypatch.setattr(job_queue, "OVERDUE_S", 0.0)
-    monkeypatch.setattr(
-        "completion.host.job.WHOLE_S", math.inf
-    )  # the second document begins, however long the first one takes
     engine = PacedEngine(gated=True)
     client = await start_host(engine, HostSettings())
     tasks = [asyncio.create_task(read_events(client, body(document=name, max_tokens=9))) for name in "ab"]
