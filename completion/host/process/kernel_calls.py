@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit, NextEditRequest
@@ -11,7 +12,7 @@ from completion.host.engine_loader import load_engine
 from completion.host.engine_protocol import EngineLike
 from completion.host.server import HostSettings
 from completion.paths import writing_to
-from completion.progress import Progress
+from completion.progress import FIRST_START, Progress, share, silent
 from completion.request import (
     Alternatives,
     CompletionRequest,
@@ -22,6 +23,9 @@ from completion.request import (
     WorkspaceUpdate,
 )
 from drafting.compiled import note_calls, use_image, write_noted
+from drafting.draft_budget import StepCosts
+from drafting.learned_state import default_calibration
+from drafting.session import Drafters
 
 _SOURCE = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret"
 _FIRST = CompletionRequest(
@@ -52,7 +56,12 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
         StorageError: The image cannot be written.
     """
     note_calls()
-    _use_all(load_engine(settings, progress).engine)
+    # While other processes convert and pack the model, which this one waits for.
+    compiling = Thread(target=Drafters(default_calibration(), StepCosts({0: 1.0}, 0), vocabulary_size=0).warm_up)
+    compiling.start()
+    engine = load_engine(settings, share(progress, 0.0, 0.5)).engine
+    compiling.join()
+    _use_all(engine, share(progress, 0.5, 1.0))
     with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
         write_noted(Path(image))
 
@@ -64,15 +73,17 @@ def try_image(settings: HostSettings, image: str, progress: Progress) -> None:
         DraftlineError: The model cannot be loaded.
     """
     use_image(Path(image))
-    _use_all(load_engine(settings, progress, mapped=True).engine)
+    _use_all(load_engine(settings, silent, mapped=True).engine, progress)
 
 
-def _use_all(engine: EngineLike) -> None:
+def _use_all(engine: EngineLike, progress: Progress) -> None:
     """Complete in the ways that call different kernels."""
+    progress(FIRST_START, 0.0)
     for update in _FIRST_UPDATES:
         for _ in engine.update_workspace(update, CancelToken()):
             pass
-    for request in _FIRST_REQUESTS:
+    for index, request in enumerate(_FIRST_REQUESTS):
         for _ in engine.complete(request, CancelToken()):
             pass
+        progress(FIRST_START, (index + 1) / (len(_FIRST_REQUESTS) + 1))
     engine.next_edits(_FIRST_EDITS, CancelToken())
