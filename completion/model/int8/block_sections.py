@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +15,6 @@ from completion.model.int8.gguf_blocks import Strips
 from completion.model.int8.int8_sections import gate_up_order
 from completion.model.int8.kernels.block_kinds import STRIP
 from completion.model.int8.kernels.sizes import CHANNELS
-from completion.model.store.tensor_shapes import checked_tensors
 from completion.model.worker_threads import usable_threads
 
 _PANEL_STRIPS = CHANNELS // STRIP
@@ -36,17 +34,19 @@ class BlockSource(Protocol):
     def vector(self, name: str) -> Section | None:
         """Return a bias, or what a norm multiplies or adds; None if the model has none of this name.  # [width]."""
 
+    def embeddings(self) -> Section:
+        """Return the embeddings as bfloat16 bits.  # [vocabulary, hidden]."""
 
-def block_sections(folder: Path, architecture: Architecture, source: BlockSource) -> Iterator[tuple[str, Section]]:
+
+def block_sections(architecture: Architecture, source: BlockSource) -> Iterator[tuple[str, Section]]:
     """Yield every section; a matrix has "NAME.blocks", the strips "NAME.strips" [strips, 2] (offset, kind), a bias.
 
     It has "NAME.scales" as well where the family scales its results.
 
     Raises:
         UnsupportedModelError: A matrix has blocks without a kernel.
-        ModelDamagedError: The folder's files are damaged, or of another model than the config.
     """
-    tensors, threads = checked_tensors(folder, architecture), usable_threads()
+    threads = usable_threads()
 
     def layer(index: int) -> list[tuple[str, Section]]:
         return list(_layer(index, architecture, source))
@@ -57,7 +57,7 @@ def block_sections(folder: Path, architecture: Architecture, source: BlockSource
                 yield from sections
     yield from _norm("final.attention_norm", source, "model.norm", architecture.logits_scale)
     yield from _matrix("final.qkv", source.strips("model.embed_tokens" if architecture.tied_head else "lm_head"))
-    yield "embeddings", tensors["model.embed_tokens.weight"].bfloats()
+    yield "embeddings", source.embeddings()
 
 
 def _layer(index: int, architecture: Architecture, source: BlockSource) -> Iterator[tuple[str, Section]]:
