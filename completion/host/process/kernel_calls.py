@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit, NextEditRequest
@@ -23,9 +22,6 @@ from completion.request import (
     WorkspaceUpdate,
 )
 from drafting.compiled import note_calls, use_image, write_noted
-from drafting.draft_budget import StepCosts
-from drafting.learned_state import default_calibration
-from drafting.session import Drafters
 
 _SOURCE = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret"
 _FIRST = CompletionRequest(
@@ -56,12 +52,7 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
         StorageError: The image cannot be written.
     """
     note_calls()
-    # While other processes convert and pack the model, which this one waits for.
-    compiling = Thread(target=Drafters(default_calibration(), StepCosts({0: 1.0}, 0), vocabulary_size=0).warm_up)
-    compiling.start()
-    engine = load_engine(settings, share(progress, 0.0, 0.5)).engine
-    compiling.join()
-    _use_all(engine, share(progress, 0.5, 1.0))
+    _use_all(load_engine(settings, share(progress, 0.0, 0.5)).engine, share(progress, 0.5, 1.0))
     with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
         write_noted(Path(image))
 
