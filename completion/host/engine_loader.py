@@ -30,7 +30,7 @@ from completion.model.int8.kernels.processor import processor_flags
 from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.paths import cache_dir, writing_to
-from completion.progress import Progress, report_if_slow, silent
+from completion.progress import FIRST_START, Progress, report_if_slow, share, silent
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
 from completion.request import WARM_UP, CompletionRequest
 from completion.version import version
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST_TRIAL_S = 600.0  # it takes a few seconds; a busy machine gets more
+_COMPILED_SHARE, _CALLED_SHARE = 0.95, 0.9
+"""Share of a first start until the engine is loaded with the image; share of that until the image is written."""
 _PACKAGES = ("completion", "drafting")  # those with kernels
 _CALLS = "completion.host.process.kernel_calls"  # which runs in a process of its own, and loads the engine from here
 
@@ -57,14 +59,14 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
         progress("Importing the libraries.", 0.0)
         if settings.remote.url and not settings.remote.is_second:
             return load_remote_engine(settings, progress)
-        compile_once(settings, progress)
-        loaded = load_engine(settings, progress, mapped=True)
+        compiled = compile_once(settings, share(progress, 0.0, _COMPILED_SHARE))
+        loaded = load_engine(settings, share(progress, _COMPILED_SHARE * compiled, 1.0), mapped=True)
         return local_first(settings, loaded) if settings.remote.is_second else loaded
 
     return load
 
 
-def compile_once(settings: HostSettings, progress: Progress, image: Path | None = None) -> None:
+def compile_once(settings: HostSettings, progress: Progress, image: Path | None = None) -> bool:
     """Take the kernels' machine code from an image; at an installation's first start, a child process writes it.
 
     The child calls every kernel, which also fills numba's cache. Another child then completes with the image: if it
@@ -76,17 +78,21 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
         progress: Called with what the child reports.
         image: The image; None for the one of this installation and model in the user's cache.
 
+    Returns:
+        Whether it was such a start.
+
     Raises:
         DraftlineError: The model cannot be loaded.
     """
     if settings.backend not in {"auto", "int8", "q4"} or not has_int8_instructions():
-        return
+        return False
     image = image or _image(settings.model)
-    if not is_whole(image):
-        run_apart(f"{_CALLS}:call_kernels", settings, str(image), progress=progress)
-        empty_if_faulty(settings, image, progress)
+    if is_first := not is_whole(image):
+        run_apart(f"{_CALLS}:call_kernels", settings, str(image), progress=share(progress, 0.0, _CALLED_SHARE))
+        empty_if_faulty(settings, image, share(progress, _CALLED_SHARE, 1.0))
     use_image(image)
     note_use(image, time.time())
+    return is_first
 
 
 def empty_if_faulty(settings: HostSettings, image: Path, progress: Progress) -> None:
@@ -156,7 +162,6 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
     from completion.decoding.drafting_setup import make_drafters  # noqa: PLC0415
     from completion.engine import Engine, product_settings  # noqa: PLC0415
     from completion.model.devices import note_failure  # noqa: PLC0415
-    from completion.model.loading import FIRST_START  # noqa: PLC0415
 
     def rest() -> None:
         parsing.rest()

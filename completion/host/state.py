@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from completion.progress import TimeLeft
+
 
 class HostPhase(StrEnum):
     """A phase in the life of a host."""
@@ -44,10 +46,12 @@ class HostState:
         self.status = HostStatus(model=model)
         self._changed = asyncio.Event()
         self._ready_sentence = ""
+        self._left = TimeLeft()
 
     def progress(self, sentence: str, fraction: float) -> None:
-        """Set the loading progress; `fraction` is between 0 and 1."""
-        self._set(replace(self.status, percent=100 * fraction, sentence=sentence))
+        """Set the loading progress, which never decreases, and say how long it takes on; `fraction` is 0 to 1."""
+        sentence = self._left.added(sentence, fraction)
+        self._set(replace(self.status, percent=100 * self._left.fraction, sentence=sentence))
 
     def ready(self, model: str, device: str, context_tokens: int, remark: str = "") -> None:
         """Enter the phase READY: the model is loaded. A remark for the user is added to the sentence."""

@@ -22,13 +22,10 @@ from completion.model.store.gguf_source import with_safetensors
 from completion.model.store.model_store import PreparedModel, prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import load_transformer, require_torch
-from completion.progress import Progress, report_if_slow, silent
+from completion.progress import FIRST_START, Progress, report_if_slow, share, silent
 
-PREPARATION_SHARE = 0.9
-"""Share of the progress of a first start that belongs to the conversion; the rest is loading."""
-
-FIRST_START = "Making the model ready for this processor: once, about a minute"
-"""Progress sentence of a first start, which packs weights and compiles kernels; later starts reuse both."""
+PREPARATION_SHARE, PACKED_SHARE = 0.2, 0.5
+"""Shares of the progress of a start at which the model is converted, and packed; the rest is compiled or read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +90,10 @@ def load_model(
         ModelError: The model cannot be found, read or run.
         StorageError: There is too little disk space for the conversion.
     """
-    prepared = prepare(spec, lambda sentence, fraction: progress(sentence, PREPARATION_SHARE * fraction))
+    prepared = prepare(spec, share(progress, 0.0, PREPARATION_SHARE))
     progress("Loading the model", PREPARATION_SHARE)
 
-    def packing(sentence: str, fraction: float) -> None:
-        progress(sentence, PREPARATION_SHARE + (1 - PREPARATION_SHARE) * fraction)
-
+    packing = share(progress, PREPARATION_SHARE, PACKED_SHARE)
     # In parallel: parsing the vocabulary takes as long as reading the weights.
     with report_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)

@@ -28,6 +28,7 @@ from completion.memory import free_bytes
 from completion.model.gpu_memory import FORMATS, Gpu, find_gpu
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store import model_list, model_store
+from completion.model.store.converted_models import tree_bytes
 from completion.model.store.hub import cached_folder
 from completion.paths import cache_dir
 from completion.progress import silent
@@ -227,7 +228,8 @@ def check_disk(model: str, free_bytes: int) -> Check:
     packaged = model_store.packaged_model(model)
     conversion = model_store.bytes_until_converted(packaged) if packaged else 0
     needed = max(conversion, packaged.size_bytes) if packaged else _PREPARATION_DISK_BYTES
-    found = f"{free_bytes / _GIB:.1f} GiB free at {cache_dir()}"
+    own_mb = tree_bytes(cache_dir()) / 1e6
+    found = f"{free_bytes / _GIB:.1f} GiB free at {cache_dir()}, where draftline has {own_mb:,.0f} MB"
     if free_bytes >= needed:
         return Check("disk", "ok", found)
     takes = f"Preparing the model takes up to {needed / _GIB:.1f} GiB."

@@ -1,4 +1,4 @@
-"""`draftline models`: lists, gets, verifies and removes models."""
+"""`draftline models`: lists, gets, verifies and removes models, and frees what is not needed of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from completion.model.store import model_list, model_store
 from completion.paths import model_path
@@ -20,7 +21,7 @@ _COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "outdate
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Register `models` and its subcommands."""
-    parser = subparsers.add_parser("models", help="list, get, verify and remove models")
+    parser = subparsers.add_parser("models", help="list, get, verify, free and remove models")
     parser.set_defaults(execute=execute)
     commands = parser.add_subparsers(action=type(subparsers), dest="models_command", metavar="COMMAND")
     commands.add_parser("list", help="list the models and their state (the default)")
@@ -32,6 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     verify.add_argument(
         "model", nargs="?", default="default", help="a name from the list, or a .gguf file (default: %(default)s)"
     )
+    commands.add_parser("free", help="delete files that can be made again from what is elsewhere")
     remove = commands.add_parser("remove", help="delete a model's conversion and what `get` downloaded of it")
     remove.add_argument("model", help="a name from the list, or a .gguf file")
 
@@ -48,6 +50,8 @@ def execute(options: argparse.Namespace) -> int:
             return _get(console, options.model)
         case "verify":
             return _verify(console, options.model)
+        case "free":
+            return _free(console)
         case "remove":
             return _remove(console, options.model)
         case _:
@@ -62,6 +66,12 @@ def _list(console: Console) -> int:
         console.print(f"[bold]{escape(status.name)}[/]: {state}{size}", soft_wrap=True)
         for fact in filter(None, (status.title, status.where, status.advice)):
             console.print(f"  {escape(fact)}", soft_wrap=True)  # one line each, so that a path can be copied
+        if status.state is model_list.ModelState.CONVERTED:
+            for name, size_bytes, use in model_list.uses(Path(status.where)):
+                console.print(f"  {size_bytes / 1e6:>9,.1f} MB  {escape(name)}: {use}", soft_wrap=True, highlight=False)
+            if surplus := model_list.surplus(Path(status.where)):
+                advice = f"{surplus / 1e6:,.0f} MB of it are not needed now. To free them: draftline models free"
+                console.print(f"  {advice}", soft_wrap=True)
     return 0 if any(status.state.is_usable for status in statuses) else 1
 
 
@@ -98,6 +108,13 @@ def _verify(console: Console, spec: str) -> int:
     return 1
 
 
+def _free(console: Console) -> int:
+    with _progress_bar(console) as progress:
+        freed = model_list.free(progress)
+    console.print(f"Freed {freed / 1e6:,.0f} MB. A backend that needs the weights in 16 bits writes them again.")
+    return 0
+
+
 def _remove(console: Console, spec: str) -> int:
     with _progress_bar(console) as progress:
         folders, freed = model_list.remove(spec, progress)
@@ -110,7 +127,14 @@ def _remove(console: Console, spec: str) -> int:
 def _progress_bar(console: Console) -> Iterator[ProgressCallback]:
     """Show a progress bar and provide the callback that moves it. If the output is not a terminal, print sentences."""
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as bar:
+    with Progress(
+        *columns,
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bar:
         task = bar.add_task("", total=1.0, visible=False)
         said = [""]
 

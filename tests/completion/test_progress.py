@@ -1,18 +1,28 @@
-"""Progress of work that is usually quick is reported only if it is slow."""
+"""Progress sentences say how long work still takes, once that is known."""
 
-import threading
+from hypothesis import given
+from hypothesis import strategies as st
 
-from completion.progress import report_if_slow
-
-
-def test_slow_work_is_reported_while_it_runs():
-    reported = threading.Event()
-    with report_if_slow(lambda _sentence, _fraction: reported.set(), "Compiling", 0.5, after_s=0.0):
-        assert reported.wait(10)
+from completion.progress import TimeLeft, share
 
 
-def test_quick_work_is_not_reported():
-    reports = []
-    with report_if_slow(lambda *report: reports.append(report), "Compiling", 0.5, after_s=600.0):
-        pass
-    assert reports == []
+def test_the_time_left_is_that_of_what_is_finished_and_is_unknown_at_first():
+    now = [0.0]
+    left = TimeLeft(lambda: now[0])
+    assert left.added("Packing.", 0.5) == "Packing."
+    now[0] = 30.0
+    assert left.added("Packing.", 0.5) == "Packing (about 30 s left)"
+    assert left.added("Packing.", 0.25) == "Packing (about 30 s left)"
+    now[0] = 120.0
+    assert left.added("Packing.", 0.1) == "Packing (about 2 minutes left)"
+    assert TimeLeft(lambda: 9.0).added("Reading.", 0.0) == "Reading."
+
+
+@given(st.lists(st.floats(0, 1)), st.floats(0, 0.5), st.floats(0.5, 1))
+def test_the_progress_of_a_step_stays_in_its_share_of_the_whole(fractions, begin, end):
+    seen = []
+    progress = share(lambda _, fraction: seen.append(fraction), begin, end)
+    for fraction in sorted(fractions):
+        progress("", fraction)
+    assert seen == sorted(seen)
+    assert all(begin <= fraction <= end + 1e-12 for fraction in seen)

@@ -11,7 +11,7 @@ from completion.host.engine_loader import load_engine
 from completion.host.engine_protocol import EngineLike
 from completion.host.server import HostSettings
 from completion.paths import writing_to
-from completion.progress import Progress
+from completion.progress import FIRST_START, Progress, share, silent
 from completion.request import (
     Alternatives,
     CompletionRequest,
@@ -52,7 +52,7 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
         StorageError: The image cannot be written.
     """
     note_calls()
-    _use_all(load_engine(settings, progress).engine)
+    _use_all(load_engine(settings, share(progress, 0.0, 0.5)).engine, share(progress, 0.5, 1.0))
     with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
         write_noted(Path(image))
 
@@ -64,15 +64,17 @@ def try_image(settings: HostSettings, image: str, progress: Progress) -> None:
         DraftlineError: The model cannot be loaded.
     """
     use_image(Path(image))
-    _use_all(load_engine(settings, progress, mapped=True).engine)
+    _use_all(load_engine(settings, silent, mapped=True).engine, progress)
 
 
-def _use_all(engine: EngineLike) -> None:
+def _use_all(engine: EngineLike, progress: Progress) -> None:
     """Complete in the ways that call different kernels."""
+    progress(FIRST_START, 0.0)
     for update in _FIRST_UPDATES:
         for _ in engine.update_workspace(update, CancelToken()):
             pass
-    for request in _FIRST_REQUESTS:
+    for index, request in enumerate(_FIRST_REQUESTS):
         for _ in engine.complete(request, CancelToken()):
             pass
+        progress(FIRST_START, (index + 1) / (len(_FIRST_REQUESTS) + 1))
     engine.next_edits(_FIRST_EDITS, CancelToken())

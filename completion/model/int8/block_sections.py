@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,7 +15,7 @@ from completion.model.int8.gguf_blocks import Strips
 from completion.model.int8.int8_sections import gate_up_order
 from completion.model.int8.kernels.block_kinds import STRIP
 from completion.model.int8.kernels.sizes import CHANNELS
-from completion.model.store.tensor_shapes import checked_tensors
+from completion.model.worker_threads import usable_threads
 
 _PANEL_STRIPS = CHANNELS // STRIP
 Section = npt.NDArray[Any]
@@ -34,48 +34,64 @@ class BlockSource(Protocol):
     def vector(self, name: str) -> Section | None:
         """Return a bias, or what a norm multiplies or adds; None if the model has none of this name.  # [width]."""
 
+    def embeddings(self) -> Section:
+        """Return the embeddings as bfloat16 bits.  # [vocabulary, hidden]."""
 
-def block_sections(folder: Path, architecture: Architecture, source: BlockSource) -> Iterator[tuple[str, Section]]:
+
+def block_sections(architecture: Architecture, source: BlockSource) -> Iterator[tuple[str, Section]]:
     """Yield every section; a matrix has "NAME.blocks", the strips "NAME.strips" [strips, 2] (offset, kind), a bias.
 
     It has "NAME.scales" as well where the family scales its results.
 
     Raises:
         UnsupportedModelError: A matrix has blocks without a kernel.
-        ModelDamagedError: The folder's files are damaged, or of another model than the config.
     """
-    tensors, residual = checked_tensors(folder, architecture), architecture.residual_scale
+    threads = usable_threads()
 
-    def biases(stored: Sequence[str]) -> Section:
-        sizes = [tensors.shapes[f"{name}.weight"][0] for name in stored]
-        found = [source.vector(f"{name}.bias") for name in stored]
-        return np.concatenate([np.zeros(n, np.float32) if b is None else b for b, n in zip(found, sizes, strict=True)])
+    def layer(index: int) -> list[tuple[str, Section]]:
+        return list(_layer(index, architecture, source))
 
-    def norm(name: str, stored: str, scale: float = 1.0) -> Iterator[tuple[str, Section]]:
-        for ending, part in (("", "weight"), (".bias", "bias")):
-            if (values := source.vector(f"{stored}.{part}")) is not None:
-                yield f"{name}{ending}", values * np.float32(scale)
-
-    for index in range(architecture.layers):
-        names = layer_names(architecture.family, index)
-        qkv = [names["query"], names["key"], names["value"]]
-        yield from _matrix(f"{index}.qkv", [strip for name in qkv for strip in source.strips(name)], biases(qkv))
-        for part in ("attention_out", "down"):
-            strips = source.strips(names[part])
-            yield from _matrix(f"{index}.{part}", strips, biases([names[part]]), residual)
-        gate_up = [names[part] for part in ("gate", "up") if part in names]
-        ups, bias = [strip for name in gate_up for strip in source.strips(name)], biases(gate_up)
-        if architecture.gated:
-            gates, ups = ups[: len(ups) // 2], ups[len(ups) // 2 :]
-            ups = [strip for n in range(0, len(ups), 2) for strip in gates[n : n + 2] + ups[n : n + 2]]
-            bias = bias[gate_up_order(architecture.intermediate_size)]
-        yield from _matrix(f"{index}.up", ups, bias)
-        for part, name in names.items():
-            if part.endswith("norm"):
-                yield from norm(f"{index}.{part}", name)
-    yield from norm("final.attention_norm", "model.norm", architecture.logits_scale)
+    with ThreadPoolExecutor(threads) as pool:
+        for first in range(0, architecture.layers, threads):  # so that no more of them are in memory
+            for sections in pool.map(layer, range(first, architecture.layers)[:threads]):
+                yield from sections
+    yield from _norm("final.attention_norm", source, "model.norm", architecture.logits_scale)
     yield from _matrix("final.qkv", source.strips("model.embed_tokens" if architecture.tied_head else "lm_head"))
-    yield "embeddings", tensors["model.embed_tokens.weight"].bfloats()
+    yield "embeddings", source.embeddings()
+
+
+def _layer(index: int, architecture: Architecture, source: BlockSource) -> Iterator[tuple[str, Section]]:
+    names, residual = layer_names(architecture.family, index), architecture.residual_scale
+    hidden, intermediate = architecture.hidden_size, architecture.intermediate_size
+    queries, keys = architecture.heads * architecture.head_dim, architecture.kv_heads * architecture.head_dim
+    qkv = {names["query"]: queries, names["key"]: keys, names["value"]: keys}
+    yield from _matrix(f"{index}.qkv", [strip for name in qkv for strip in source.strips(name)], _biases(source, qkv))
+    for part in ("attention_out", "down"):
+        bias = _biases(source, {names[part]: hidden})
+        yield from _matrix(f"{index}.{part}", source.strips(names[part]), bias, residual)
+    ups_width = intermediate if "gate" in names or not architecture.gated else 2 * intermediate
+    gate_up = {names[part]: ups_width for part in ("gate", "up") if part in names}
+    ups, bias = [strip for name in gate_up for strip in source.strips(name)], _biases(source, gate_up)
+    if architecture.gated:
+        gates, ups = ups[: len(ups) // 2], ups[len(ups) // 2 :]
+        ups = [strip for n in range(0, len(ups), 2) for strip in gates[n : n + 2] + ups[n : n + 2]]
+        bias = bias[gate_up_order(intermediate)]
+    yield from _matrix(f"{index}.up", ups, bias)
+    for part, name in names.items():
+        if part.endswith("norm"):
+            yield from _norm(f"{index}.{part}", source, name)
+
+
+def _biases(source: BlockSource, stored: Mapping[str, int]) -> Section:
+    """Return the biases of matrices, by name with their number of channels, one after the other; a missing one is 0."""
+    found = {name: source.vector(f"{name}.bias") for name in stored}
+    return np.concatenate([np.zeros(stored[name], np.float32) if b is None else b for name, b in found.items()])
+
+
+def _norm(name: str, source: BlockSource, stored: str, scale: float = 1.0) -> Iterator[tuple[str, Section]]:
+    for ending, part in (("", "weight"), (".bias", "bias")):
+        if (values := source.vector(f"{stored}.{part}")) is not None:
+            yield f"{name}{ending}", values * np.float32(scale)
 
 
 def _matrix(

@@ -17,7 +17,7 @@ from completion.model.int8.gguf_blocks import Strips, laid_out, repack
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.store.gguf_file import GgufFile
 from completion.model.store.tensor_shapes import check_shapes
-from completion.model.weights import Tensors, head_name
+from completion.model.weights import Bits, Tensors, head_name
 from completion.model.worker_threads import usable_threads
 from drafting.arrays import FloatArray
 
@@ -57,6 +57,11 @@ class GgufBlocks:
         """See `BlockSource`."""
         tensor = self._tensors.get(name)
         return None if tensor is None else tensor.vector()
+
+    def embeddings(self) -> Bits:
+        """See `BlockSource`."""
+        tensor = self._tensors["model.embed_tokens.weight"]
+        return np.concatenate(list(tensor.bfloat16_chunks()))
 
 
 class RoundedBlocks:
@@ -102,6 +107,10 @@ class RoundedBlocks:
             return None
         is_norm = name.endswith("norm.weight")
         return stored.floats() + self._norm_offset if is_norm else stored.floats()
+
+    def embeddings(self) -> Bits:
+        """See `BlockSource`."""
+        return self._tensors["model.embed_tokens.weight"].bfloats()
 
 
 def _in_chunks(strips: Callable[[int], Strips], rows: int) -> Strips:

@@ -94,7 +94,7 @@ def write_packed(folder: Path, target: Path, form: Form, progress: Progress) -> 
     if form == "int8":
         sections = int8_sections(folder, architecture)
     else:
-        sections = block_sections(folder, architecture, _block_source(folder, target, architecture, progress))
+        sections = block_sections(architecture, _block_source(folder, target, architecture, progress))
     index: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     with (target / "weights.bin").open("wb") as file:
         for name, section in sections:

@@ -5,15 +5,28 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from completion.errors import ModelNotFoundError
-from completion.model.store.converted_models import GGUF_NAME, SOURCE_NAME, lock_held, note_file, read_record
-from completion.model.store.disk import require_free, storage_errors
-from completion.model.store.packaged_models import PACKAGED_MODELS, check_installed, installed_parts
+from completion.errors import ModelError, ModelNotFoundError
+from completion.model.store.converted_models import (
+    GGUF_NAME,
+    SOURCE_NAME,
+    Record,
+    lock_held,
+    note_file,
+    read_record,
+)
+from completion.model.store.disk import require_free, size_of, storage_errors
+from completion.model.store.packaged_models import (
+    PACKAGED_MODELS,
+    PackagedModel,
+    check_installed,
+    installed_parts,
+)
 from completion.model.weights import StoredTensor, Tensors
 from completion.progress import Progress, silent
 
@@ -74,8 +87,7 @@ def source_files(folder: Path) -> tuple[Path, ...]:
     if files := known_files(folder):
         return files
     record = read_record(folder)
-    digest = record["source"]["digest"] if record else ""
-    packaged = next((model for model in PACKAGED_MODELS if model.sha256 == digest), None)
+    packaged = _packaged(record) if record else None
     if packaged is None:
         raise ModelNotFoundError(
             f"The folder {folder} holds no .safetensors file, and the GGUF file that it was converted from is gone or "
@@ -84,6 +96,41 @@ def source_files(folder: Path) -> tuple[Path, ...]:
     check_installed(packaged)
     note_source(folder, parts := installed_parts(packaged), has_kernels=has_kernels(folder))
     return tuple(parts)
+
+
+def surplus_files(folder: Path) -> list[Path]:
+    """Return the large files of a converted model that can be made again from what is elsewhere.
+
+    These are safetensors, which only some backends need, and a copy of what installed packages hold.
+    """
+    record = read_record(folder)
+    if record is None or not (known := known_files(folder)):
+        return []
+    surplus = [folder / SAFETENSORS_NAME]
+    if (packaged := _packaged(record)) is not None and known == (folder / GGUF_NAME,):
+        with suppress(ModelError):
+            surplus += [known[0]] if installed_parts(packaged) else []
+    return [path for path in surplus if path.is_file()]
+
+
+def free_surplus(folder: Path, progress: Progress) -> int:
+    """Delete the files that `surplus_files` names, and return their size in bytes.
+
+    Raises:
+        ModelDamagedError: Installed packages, which would take the place of a copy, differ from its checksum.
+        StorageError: A file cannot be deleted.
+    """
+    freed = 0
+    with storage_errors(folder), lock_held(folder, progress, expected_bytes=0):
+        record = read_record(folder)
+        for path in surplus_files(folder):
+            if path.name == GGUF_NAME and record is not None and (packaged := _packaged(record)) is not None:
+                check_installed(packaged)
+                note_source(folder, installed_parts(packaged), has_kernels=has_kernels(folder))
+            freed += size_of(path)
+            path.unlink()
+            note_file(folder, path)
+    return freed
 
 
 class GgufTensors(Tensors):
@@ -147,6 +194,11 @@ def with_safetensors(folder: Path, progress: Progress = silent) -> Path:
                 partial.unlink(missing_ok=True)
             note_file(folder, target)
     return folder
+
+
+def _packaged(record: Record) -> PackagedModel | None:
+    digest = record["source"].get("digest")
+    return next((model for model in PACKAGED_MODELS if model.sha256 == digest), None)
 
 
 def _facts(folder: Path) -> _Facts | None:

