@@ -61,7 +61,7 @@ RUNS = (
     _alone("telemetry", 0.2),
     _alone("filter_harm", 0.5),
     _alone("gate", 1.5),
-    _alone("families", 1.0),
+    _alone("families", 0.3),
     Run(
         "startup",
         "startup",
@@ -71,7 +71,7 @@ RUNS = (
     Run(
         "engine",
         "engine",
-        Size("--without-llama --without-transformers --repeats 6", 1.0),
+        Size("--without-llama --without-transformers --repeats 6", 2.0),
         Size("--without-transformers --larger qwen2.5-coder-1.5b", 15.0),
     ),
     Run("fidelity", "fidelity", None, Size("", 20.0)),
@@ -117,7 +117,7 @@ RUNS = (
         Size("--skip-sources --typed 6 --completions 2", 2.5),
         Size("", 25.0),
     ),
-    Run("next_edit", "next_edit", Size("--no-model", 1.0), Size("", 30.0)),
+    Run("next_edit", "next_edit", Size("--no-model", 0.3), Size("", 30.0)),
     Run("safety", "safety", Size("--limit 20", 1.0), Size("", 12.0)),
     Run("worth", "worth", Size("--sessions 2", 2.0), Size("", 40.0)),
     Run("instruct", "instruct", None, Size("", 25.0)),
