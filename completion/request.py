@@ -128,7 +128,9 @@ class CompletionRequest(OfLanguage):
         layout: Order of prefix and suffix; None for the model's own.
         cache: Reuse of cached keys and values.
         grammar: Use of the language's grammar.
-        drafting: Whether drafters guess tokens. They change the speed, never the text.
+        drafting: Whether drafters guess tokens. They change the speed, and no text of int8 or q4 with the cache mode
+            EXACT. In bfloat16 and float32, logits of more rows round otherwise, so the text may differ at a near tie;
+            with PIE it depends on what earlier requests left in the cache.
         healing: Whether the run before the cursor is taken off the prompt and forced as the start of the output.
         search: Whether the first suggestion in line mode is the likeliest line that a search finds, not a greedy one.
         filters: Whether the filters of `completion.ending` apply.

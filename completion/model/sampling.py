@@ -1,7 +1,7 @@
 """Draws a token from logits: the best one, or a sample whose noise depends on seed and position only.
 
 Noise that is a function of (seed, absolute position) makes sampling deterministic, so a drafted token is accepted
-exactly when plain sampling would have drawn it: drafting changes speed, never text.
+exactly when plain sampling would have drawn it from the same logits.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drafting.arrays import IntArray
-from drafting.sources.ngram_index import MAX_MATCH, NgramArrays, find
+from drafting.sources.ngram_index import NgramArrays, find
 
 ORDER_WEIGHTS = (0.01, 0.04, 0.15, 0.18, 0.12)
 """Weights of contexts of 1, 2, … 5 tokens. They need not sum to one, since shares are only compared. Source:
@@ -16,7 +16,7 @@ ORDER_WEIGHTS = (0.01, 0.04, 0.15, 0.18, 0.12)
 """
 
 MAX_OCCURRENCES = 256
-"""Maximum number of a context's occurrences that are counted in one index, the longest matches first."""
+"""Maximum number of a context's occurrences that are counted in one index."""
 
 
 class NgramModel:
@@ -34,20 +34,20 @@ class NgramModel:
             context: Tokens up to the position of the next one.
             tokens: The tokens to look for.
         """
-        lengths, following = self._occurrences(context)
         found = np.zeros(len(tokens))
         for order, weight in enumerate(ORDER_WEIGHTS, start=1):
-            here = following[lengths >= order]
+            here = self._following(np.asarray(context[-order:], dtype=np.int32), order)
             if len(here):
                 found += weight * (here[:, None] == np.asarray(tokens)[None, :]).mean(axis=0)
         return found
 
-    def _occurrences(self, context: Sequence[int]) -> tuple[IntArray, IntArray]:
-        """Return the occurrences of the context's end: match length and following token.  # [occurrences] twice."""
-        tail = np.asarray(context[-MAX_MATCH:], dtype=np.int32)
-        lengths, following = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.int32)]
+    def _following(self, run: IntArray, order: int) -> IntArray:
+        """Return the tokens that followed the last `order` tokens.  # [occurrences].
+
+        Each order is looked up by itself: a search for a long context ends with its first few occurrences.
+        """
+        following = [np.zeros(0, dtype=np.int32)]
         for index in self._indexes:
-            count = find(index, tail, self._slots, self._lengths)
-            lengths.append(self._lengths[:count].copy())
-            following.append(index.tokens[self._slots[:count] + 1])
-        return np.concatenate(lengths), np.concatenate(following)
+            count = find(index, run, self._slots, self._lengths)
+            following.append(index.tokens[self._slots[:count][self._lengths[:count] >= order] + 1])
+        return np.concatenate(following)

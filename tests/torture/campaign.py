@@ -18,7 +18,16 @@ from completion.host.engine_loader import compile_once
 from completion.host.server import HostSettings
 from completion.progress import silent
 from tests.tiny_models import write_tiny_model
-from tests.torture import bad_disks, editing, hostile_workspaces, kills, malformed_http, malformed_rpc, neighbours
+from tests.torture import (
+    bad_disks,
+    editing,
+    hostile_models,
+    hostile_workspaces,
+    kills,
+    malformed_http,
+    malformed_rpc,
+    neighbours,
+)
 from tests.torture.tally import Round, Tally
 from tests.torture.world import ROOT
 
@@ -45,6 +54,7 @@ PARTS = (
     Part("workspaces", 4, hostile_workspaces.run),
     Part("disks", 1, bad_disks.run),
     Part("neighbours", 2, neighbours.run),
+    Part("models", 1, hostile_models.run),
 )
 
 

@@ -7,19 +7,22 @@ import json
 import random
 import socket
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from completion.errors import DraftlineError
 from completion.host.process.endpoint import Endpoint
 from completion.request import CompletionRequest
 from lsp_server.engine.http import EngineConnection
+from tests.torture.large_bodies import half_body, large_body
 from tests.torture.malformed_rpc import mutate
 from tests.torture.tally import Round
 from tests.torture.world import ANSWER_S, World
 
 SECONDS = 10.0
 BATCH = 60
+LARGE_BODIES = 6
+HALF_BODIES = 30
 _BODIES = {
     "/v1/complete": {
         "prefix": "x = ",
@@ -87,6 +90,13 @@ class HttpAttacker:
         for _ in range(BATCH):
             self.tally.counts["malformed_messages"] += 1
             self.chance.choice((self._wrong_body, self._wrong_body, self._wrong_wire, self._gone_reader))()
+        for _ in range(LARGE_BODIES):
+            self.tally.counts["malformed_messages"] += 1
+            self._large_body()
+        with ExitStack() as held:
+            for _ in range(HALF_BODIES):
+                self._hold_half(held)
+            self._speak(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         status, body = self._speak(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         if status != 200 or json.loads(body)["state"] != "ready":
             self.tally.found(f"after malformed requests /health says {status}")
@@ -116,6 +126,21 @@ class HttpAttacker:
         )
         if status is None or status >= 500:
             self.tally.found(f"{path} answers a malformed body with {status}")
+
+    def _large_body(self) -> None:
+        """Send a body that is large; a host that refuses it before it has arrived may close the connection."""
+        path, body = large_body(self.chance)
+        head = b"POST %b HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+        status, _ = self._speak(head % (path.encode(), len(body)) + body)
+        if status is not None and status >= 500:
+            self.tally.found(f"{path} answers a large body with {status}")
+
+    def _hold_half(self, held: ExitStack) -> None:
+        """Send a large part of a body, and keep the connection open."""
+        self.tally.counts["malformed_messages"] += 1
+        connection = held.enter_context(self._connect())
+        with suppress(OSError):  # the host refuses what exceeds its memory for unfinished bodies
+            connection.sendall(half_body(self.chance))
 
     def _wrong_wire(self) -> None:
         line = self.chance.choice((*_LINES, b"POST /v1/complete HTTP/1.1", b"GET /health HTTP/1.1"))
