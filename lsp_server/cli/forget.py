@@ -22,6 +22,11 @@ def execute(_options: argparse.Namespace) -> int:
 
     _end_engines()
     with writing_to(state_dir(), "DRAFTLINE_STATE_DIR"):
+        for aside in state_dir().glob("*.damaged"):  # see `drafting.state_files`
+            if aside.is_dir() and not aside.is_symlink():
+                shutil.rmtree(aside)
+            else:
+                aside.unlink()
         for folder in (state_dir() / "drafting", state_dir() / "logs"):
             if folder.exists():
                 shutil.rmtree(folder)
