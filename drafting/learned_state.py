@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import tempfile
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 
 from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArrays
+from drafting.state_files import StateFileError, read_state, write_state
 
 logger = logging.getLogger(__name__)
 
 FORMAT = "draftline-calibration-1"
 
 
-class _RefusedError(Exception):
-    """A file cannot be used; the message says why."""
-
-
 def load_calibration(path: Path, digest: str) -> CalibrationArrays:
     """Read the calibration that was saved for a model; the default one if there is no usable file.
-
-    A file that cannot be used is deleted with a warning, and learning starts again.
 
     Args:
         path: The file.
         digest: Identifies the model's weights.
     """
-    try:
-        return _decoded(path.read_bytes(), digest)
-    except FileNotFoundError:
-        return default_calibration()
-    except _RefusedError as refusal:
-        logger.warning("%s is deleted, and drafting starts learning again: %s.", path, refusal)
-        delete_files([path])
-        return default_calibration()
+    found = read_state(path, lambda data: _decoded(data, digest))
+    return default_calibration() if found is None else found
 
 
 def save_calibration(calibration: CalibrationArrays, path: Path, digest: str) -> None:
@@ -47,16 +34,8 @@ def save_calibration(calibration: CalibrationArrays, path: Path, digest: str) ->
     Raises:
         OSError: The folder cannot be written, or the disk is full; the old file is unchanged.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {name: array.tolist() for name, array in calibration._asdict().items()}
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"format": FORMAT, "model": digest, **arrays}, file)
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    write_state(path, json.dumps({"format": FORMAT, "model": digest, **arrays}).encode())
 
 
 def delete_token_files(folder: Path) -> None:
@@ -74,18 +53,12 @@ def delete_files(paths: list[Path]) -> None:
 
 
 def _decoded(data: bytes, digest: str) -> CalibrationArrays:
-    try:
-        table = json.loads(data)
-    except ValueError:
-        raise _RefusedError("it is not a calibration file") from None
+    table = json.loads(data)
     if not isinstance(table, dict) or table.get("format") != FORMAT:
-        raise _RefusedError("it is not a calibration file of this version")
+        raise StateFileError("it is no calibration of this version")
     if table.get("model") != digest:
-        raise _RefusedError("it belongs to another model")
-    try:
-        return _checked(_arrays_of(table))
-    except (KeyError, TypeError, ValueError) as error:
-        raise _RefusedError(f"its numbers cannot be used ({error})") from None
+        raise StateFileError("it belongs to another model")
+    return _checked(_arrays_of(table))
 
 
 def _arrays_of(table: dict[str, list[list[float]]]) -> CalibrationArrays:
@@ -96,14 +69,14 @@ def _checked(arrays: CalibrationArrays) -> CalibrationArrays:
     """Check the arrays and return them.
 
     Raises:
-        ValueError: A shape is wrong, a number is not finite, or more guesses were right than were seen.
+        StateFileError: A shape is wrong, a number is not finite, or more guesses were right than were seen.
     """
     shapes = ((SOURCES, CLASSES), (SOURCES, CLASSES), (WEIGHT_SETS, SOURCES + 1))
     for name, array, shape in zip(arrays._fields, arrays, shapes, strict=True):
         if array.shape != shape or not np.all(np.isfinite(array)):
-            raise ValueError(f"{name} has shape {array.shape}, expected {shape} of finite numbers")
+            raise StateFileError(f"{name} has shape {array.shape}, expected {shape} of finite numbers")
     if np.any(arrays.right < 0) or np.any(arrays.right > arrays.seen):
-        raise ValueError("more guesses were right than were seen")
+        raise StateFileError("more guesses were right than were seen")
     return arrays
 
 

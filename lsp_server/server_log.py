@@ -6,6 +6,8 @@ import asyncio
 import logging
 from typing import Any
 
+from completion.host.process.log import cut
+
 _OURS = ("lsp_server", "completion")
 # pygls logs whole messages, which contain source text. Only its errors are logged, without their arguments.
 _PYGLS_LEVEL = logging.ERROR
@@ -18,9 +20,9 @@ class BodyFreeFormatter(logging.Formatter):
         """Format draftline's own records whole, others as their template and the type of their exception."""
         head = f"{self.formatTime(record)} {record.levelname} {record.name}: "
         if record.name.startswith(_OURS):
-            return head + super().format(record)
+            return cut(head + super().format(record))
         error = record.exc_info[0] if record.exc_info else None
-        return head + record.msg.partition("\n")[0] + (f" ({error.__name__})" if error else "")
+        return cut(head + str(record.msg).partition("\n")[0]) + (f" ({error.__name__})" if error else "")
 
 
 def configure_log() -> None:

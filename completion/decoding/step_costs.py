@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import platform
 import time
@@ -19,6 +20,7 @@ from completion.paths import cache_dir
 from completion.version import version
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT
+from drafting.state_files import StateFileError, read_state, write_state
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +34,13 @@ def load_or_measure_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
     Measuring takes about a second. Saved costs suffice, because only their ratios matter and each step corrects them.
     """
     path = _costs_file(loaded, max_nodes)
-    costs_ms = _read(path, max_nodes + 1)
+    costs_ms = read_state(path, lambda data: _parse(data, max_nodes + 1))
     if costs_ms is None:
         costs = measure_costs(loaded.model, max_nodes)
-        _write(path, [float(cost) for cost in costs.costs_ms])
+        try:
+            write_state(path, json.dumps([float(cost) for cost in costs.costs_ms]).encode())
+        except OSError as error:
+            logger.warning("The step costs cannot be saved: %s", error.strerror)
         return costs
     return StepCosts(dict(enumerate(costs_ms)), max_nodes)
 
@@ -72,22 +77,8 @@ def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
     return cache_dir() / "step-costs" / f"{key}.json"
 
 
-def _read(path: Path, count: int) -> list[float] | None:
-    """Read `count` costs from a file; return None if it does not exist or is damaged."""
-    try:
-        costs_ms = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(costs_ms, list) or len(costs_ms) != count:
-        return None
-    return costs_ms if all(isinstance(cost, float) and cost > 0 for cost in costs_ms) else None
-
-
-def _write(path: Path, costs_ms: list[float]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(f".{os.getpid()}.partial")
-        partial.write_text(json.dumps(costs_ms), encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        logger.warning("The step costs cannot be saved: %s", error.strerror)
+def _parse(data: bytes, count: int) -> list[float]:
+    costs_ms = json.loads(data)
+    if len(costs_ms) != count or not all(isinstance(cost, float) and 0 < cost < math.inf for cost in costs_ms):
+        raise StateFileError(f"it has no {count} costs")
+    return list(costs_ms)

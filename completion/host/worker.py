@@ -14,7 +14,13 @@ from dataclasses import replace
 from functools import partial
 
 from completion.edits import NextEditRequest
-from completion.errors import CancelledError, DraftlineError, EngineUnavailableError, RemoteServerError
+from completion.errors import (
+    CancelledError,
+    DraftlineError,
+    EngineUnavailableError,
+    ModelDamagedError,
+    RemoteServerError,
+)
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.errors import EngineFailedError
 from completion.host.job import Job, Urgency, superseded_answer
@@ -164,6 +170,8 @@ class EngineWorker:
             outcome = error.code
             self._note_trouble(loaded, job, error)
             job.deliver(error)
+            if isinstance(error, ModelDamagedError):  # the next host makes the weights anew
+                self._on_device_lost()
         # The thread's outermost handler: one failed request must not end the thread that serves all the others.
         except Exception as error:
             logger.exception("A request failed")

@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import numpy as np
 from drafting.machine_code.numba_runtime import runtime
 from drafting.machine_code.objects import IS_LINKABLE, link
 from drafting.machine_code.shapes import Shape, from_json
+from drafting.state_files import StateFileError, read_state, set_aside, write_state
 
 UNUSED_S = 30 * 86400.0
 """Time after which an image that no process has loaded is deleted, in seconds; others may belong to other versions."""
@@ -26,6 +26,7 @@ UNUSED_S = 30 * 86400.0
 _HEADER = b"draftline machine code 1\n"
 _SUFFIX, _UNFINISHED = ".image", ".partial"
 _DIGEST_BYTES = 32
+_MOST_BYTES = 256 << 20  # several times the code of all kernels
 
 logger = logging.getLogger(__name__)
 
@@ -95,33 +96,37 @@ class Image:
 
 def is_whole(path: Path) -> bool:
     """Return whether there is an image, as it was written."""
-    return _body(path) is not None
+    return _read(path) is not None
 
 
 def read_image(path: Path) -> Image | None:
-    """Load an image.
+    """Load an image. One that is damaged, or that others can write, is set aside.
 
     Returns:
-        None if there is no undamaged one, or if it does not fit this process; numba compiles then.
+        None if there is no image that can be used; numba compiles then.
     """
-    body = _body(path)
-    if body is None or not IS_LINKABLE:
+    codes = _read(path) if IS_LINKABLE else None
+    if codes is None:
         return None
     try:
-        return Image(_codes(body))
-    except (OSError, ImportError, LookupError, TypeError, ValueError) as error:
+        return Image(codes)
+    except (OSError, ImportError) as error:
         logger.warning("The machine code in %s cannot be used: %s", path, error)
-        return None
+    except (LookupError, TypeError, ValueError, OverflowError, MemoryError) as error:
+        set_aside(path, f"it cannot be linked: {type(error).__name__}")
+    return None
 
 
-def _body(path: Path) -> bytes | None:
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
+def _read(path: Path) -> list[Code] | None:
+    return read_state(path, _parse, most_bytes=_MOST_BYTES, is_code=True)
+
+
+def _parse(content: bytes) -> list[Code]:
     digest, body = content[len(_HEADER) : len(_HEADER) + _DIGEST_BYTES], content[len(_HEADER) + _DIGEST_BYTES :]
     sound = content.startswith(_HEADER) and hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() == digest
-    return body if sound else None
+    if not sound:
+        raise StateFileError("it is not as it was written")
+    return _codes(body)
 
 
 def write_image(path: Path, codes: Iterable[Code]) -> None:
@@ -137,15 +142,7 @@ def write_image(path: Path, codes: Iterable[Code]) -> None:
         end += len(code.content)
     index = json.dumps(entries).encode()
     body = len(index).to_bytes(8, "little") + index + b"".join(contents)
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    handle, unfinished = tempfile.mkstemp(_UNFINISHED, dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(_HEADER + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() + body)
-        Path(unfinished).replace(path)
-    except BaseException:
-        Path(unfinished).unlink(missing_ok=True)
-        raise
+    write_state(path, _HEADER + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() + body)
 
 
 def note_use(path: Path, now_s: float) -> None:

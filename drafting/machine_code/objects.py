@@ -187,6 +187,8 @@ def _values(
         elif section == _ABSOLUTE:
             values[number] = symbol["value"]
         elif section != _UNDEFINED:
+            if section in place and symbol["value"] > each.sections[section]["size"]:
+                raise ObjectError(f"The object code has a symbol outside of its section {section}.")
             values[number] = base + place[section] + int(symbol["value"]) if section in place else 0
         elif name:
             if name not in known:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
-from pathlib import Path
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -28,8 +28,9 @@ def execute(_options: argparse.Namespace) -> int:
     named = [state_dir() / name for name in ("drafting", CONSENT_FILE, OFF_FILE, "engine-token", "server-token")]
     named += [machine_state_dir() / "logs", experiment_path(), *files_of(store_path())]
     with writing_to(state_dir(), "DRAFTLINE_STATE_DIR"):
-        for path in filter(Path.exists, named):
-            if path.is_dir():
+        named += [path for folder in {state_dir(), machine_state_dir()} for path in folder.glob("*.damaged")]
+        for path in filter(os.path.lexists, named):
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()

@@ -17,6 +17,7 @@ from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
 from completion.paths import writing_to
 from completion.remote.address import RemoteAddress
 from completion.version import version
+from drafting.state_files import require_file
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
 
@@ -143,6 +144,7 @@ class HostLauncher:
         arguments = ["--model", normal_model(options.model), "--backend", options.backend]
         arguments += ["--threads", str(options.threads), "--gpu-memory-share", str(options.gpu_memory_share)]
         arguments += ["--idle-seconds", str(options.idle_s), *options.remote.arguments()]
+        require_file(address.crash_path)
         mode = "ab" if address.crash_path.exists() and address.crash_path.stat().st_size < _MAX_STDERR_BYTES else "wb"
         with writing_to(address.log_folder, "DRAFTLINE_STATE_DIR"):
             stderr = address.crash_path.open(mode)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import itertools
+import re
 import reprlib
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ from lsp_server.workspace_reader import read_inside, read_named
 
 PROJECT_FILE = ".draftline.toml"
 _MAX_FILE_BYTES = 64 * 1024
+_DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|[\w-]+)[ \t]*\.[ \t]*){16}""")
+"""A key of more parts than any setting has: the time that tomllib takes for one grows with their square."""
 
 _NAMES = {name.replace("_", "").lower(): name for name in SETTINGS}
 _MAX_KEYS = 100
@@ -78,7 +81,10 @@ def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str
     """
     try:
         content = read_inside(project, path, _MAX_FILE_BYTES) if project else read_named(path, _MAX_FILE_BYTES)
-        return Source(str(path), tomllib.loads(content.decode("utf-8-sig")), trusted=project is None), []
+        text = content.decode("utf-8-sig")
+        if _DEEP_KEY.search(text):
+            return None, [f"{path} cannot be read (a key has more than 16 parts). Its settings are ignored."]
+        return Source(str(path), tomllib.loads(text), trusted=project is None), []
     except FileNotFoundError:
         return None, []
     except RecursionError:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from completion.errors import DraftlineError, StorageError
+from completion.errors import StorageError
 from completion.paths import state_dir, writing_to
+from drafting.state_files import read_state, write_state
 
-_log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
@@ -22,7 +20,7 @@ class SharedFile(Generic[T]):
     Args:
         path: The file.
         parse: Turns the file's JSON into the value. It may raise any error of Python about types, keys and values.
-        missing: The value if the file is missing or invalid.
+        missing: The value if the file is missing, or cannot be used and is set aside.
     """
 
     def __init__(self, path: Path, parse: Callable[[Any], T], missing: T) -> None:
@@ -41,7 +39,8 @@ class SharedFile(Generic[T]):
             return self._missing
         if self._seen != (found.st_mtime_ns, found.st_ino):
             self._seen = found.st_mtime_ns, found.st_ino
-            self._value = self._read()
+            value = read_state(self.path, lambda data: (self._parse(json.loads(data)),))
+            self._value = self._missing if value is None else value[0]
         return self._value
 
     def write(self, value: object) -> None:
@@ -50,17 +49,8 @@ class SharedFile(Generic[T]):
         Raises:
             StorageError: It cannot be written.
         """
-        fresh = self.path.with_name(f"{self.path.name}.{os.getpid()}")
         with writing_to(self.path, "DRAFTLINE_STATE_DIR"):
-            fresh.write_text(json.dumps(value), encoding="utf-8")
-            fresh.replace(self.path)
-
-    def _read(self) -> T:
-        try:
-            return self._parse(json.loads(self.path.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, DraftlineError) as error:
-            _log.warning("%s is invalid and is ignored: %s", self.path, error)
-            return self._missing
+            write_state(self.path, json.dumps(value).encode())
 
 
 class Remembered(Generic[T]):

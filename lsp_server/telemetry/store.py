@@ -11,6 +11,7 @@ from pathlib import Path
 
 from completion.errors import StorageError
 from completion.paths import machine_state_dir
+from drafting.state_files import require_file, set_aside
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +89,9 @@ MIGRATIONS = (
     """,
 )
 
+_TABLES = ("facts", "suggestions", "persistence", "refusals", "written")
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+"""Codes of errors about what is in a store; the last one says that a table or column is missing, or not missing yet."""
 BUSY_TIMEOUT_S = 10.0
 _PRIVATE = 0o600
 
@@ -116,18 +120,31 @@ def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connect
     Raises:
         StorageError: The store cannot be opened, or a newer version of draftline has created it.
     """
+    require_file(path)
     try:
-        _make_private(path)
-        connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
-        with contextlib.ExitStack() as on_failure:
-            on_failure.callback(connection.close)
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect only before the first table exists
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            _migrate(connection, path)
-            on_failure.pop_all()
+        return _open(path, timeout_s)
+    except (OSError, sqlite3.Error) as error:
+        if not _is_damaged(error):
+            raise _unusable(path, error) from error
+    for file in files_of(path):
+        if file.exists():
+            set_aside(file, "SQLite cannot read it")
+    try:
+        return _open(path, timeout_s)
     except (OSError, sqlite3.Error) as error:
         raise _unusable(path, error) from error
+
+
+def _open(path: Path, timeout_s: float) -> sqlite3.Connection:
+    _make_private(path)
+    connection = sqlite3.connect(path, timeout=timeout_s, isolation_level=None)
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(connection.close)
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect only before the first table exists
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        _migrate(connection, path)
+        on_failure.pop_all()
     return connection
 
 
@@ -157,7 +174,7 @@ def clear(path: Path) -> None:
         StorageError: The store cannot be deleted.
     """
     try:
-        for file in files_of(path):
+        for file in (*files_of(path), *path.parent.glob(f"{path.name}*.damaged")):
             file.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
@@ -179,6 +196,10 @@ def is_locked(error: BaseException) -> bool:
     return _code_of(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
+def _is_damaged(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.Error) and _code_of(error) in _DAMAGED
+
+
 def _code_of(error: BaseException) -> int:
     """Return SQLite's code of an error, without what extends it."""
     cause = error.__cause__ if isinstance(error, StorageError) else error
@@ -188,7 +209,7 @@ def _code_of(error: BaseException) -> int:
 def _unusable(path: Path, error: Exception) -> StorageError:
     if is_locked(error):
         advice = "Another program has it open: close that program, or try again."
-    elif _code_of(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    elif _is_damaged(error):
         advice = "To delete it, run: draftline telemetry clear"
     else:
         advice = "Check the permissions of its folder, and the free space there."
@@ -206,6 +227,9 @@ def _migrate(connection: sqlite3.Connection, path: Path) -> None:
     for script in MIGRATIONS[version:]:
         for statement in _statements(script):
             connection.execute(statement)
+    for table in _TABLES:
+        connection.execute(f"SELECT * FROM {table} LIMIT 0")  # noqa: S608 - names of our own tables
+    connection.execute("INSERT OR IGNORE INTO facts VALUES ('salt', lower(hex(randomblob(16))))")
     connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     connection.execute("COMMIT")
 

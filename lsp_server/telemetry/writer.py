@@ -67,7 +67,7 @@ class StoreWriter:
         try:
             connection = self._current()
             _in_one_transaction(connection, [(one.statement, self._values(one)) for one in batch])
-        except (StorageError, sqlite3.Error, ValueError, OverflowError) as error:
+        except (StorageError, sqlite3.Error, ValueError, OverflowError, TypeError) as error:
             if is_locked(error):
                 return Outcome.LOCKED
             self._warn(len(batch), str(error))

@@ -104,31 +104,30 @@ def with_number(data: bytes, name: str, value: float) -> bytes:
     ("damage", "digest", "reason"),
     [
         (lambda data: data, "model-b", "another model"),
-        (lambda data: data[: len(data) // 2], "model-a", "not a calibration file"),
-        (lambda _data: b"\x00not ours", "model-a", "not a calibration file"),
-        (lambda _data: b"", "model-a", "not a calibration file"),
+        (lambda data: data[: len(data) // 2], "model-a", "it is damaged"),
+        (lambda _data: b"\x00not ours", "model-a", "it is damaged"),
+        (lambda _data: b"", "model-a", "it is damaged"),
         (lambda data: data.replace(b"calibration-1", b"calibration-0", 1), "model-a", "of this version"),
         (lambda data: with_number(data, "right", 1e9), "model-a", "more guesses were right"),
         (lambda data: with_number(data, "weights", float("nan")), "model-a", "finite numbers"),
-        (lambda data: with_number(data, "seen", "many"), "model-a", "cannot be used"),
+        (lambda data: with_number(data, "seen", "many"), "model-a", "it is damaged: ValueError"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_deleted_with_a_warning(drafters, tmp_path, caplog, damage, digest, reason):
+def test_a_file_that_cannot_be_used_is_set_aside_with_a_warning(drafters, tmp_path, caplog, damage, digest, reason):
     path = tmp_path / "calibration.json"
     save_calibration(drafters.calibration, path, "model-a")
     path.write_bytes(damage(path.read_bytes()))
     with caplog.at_level(logging.WARNING):
         assert is_default(load_calibration(path, digest))
     assert reason in caplog.text
-    assert not list(tmp_path.iterdir())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["calibration.json.damaged"]
 
 
-def test_a_failed_write_leaves_the_old_file(drafters, tmp_path):
-    path = tmp_path / "calibration.json"
-    path.mkdir()  # a folder cannot be replaced by a file
-    with pytest.raises(OSError, match="calibration"):
-        save_calibration(drafters.calibration, path, "model-a")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["calibration.json"]
+def test_a_write_that_the_system_refuses_is_an_error_and_leaves_nothing(drafters, tmp_path):
+    (tmp_path / "file").write_text("in the place of a folder of the user's")
+    with pytest.raises(OSError, match="file"):
+        save_calibration(drafters.calibration, tmp_path / "file" / "folder" / "calibration.json", "model-a")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
 def untrained() -> CalibrationArrays:

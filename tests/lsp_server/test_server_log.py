@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from lsp_server.server_log import ignore_late_wakeups
+from completion.host.process.log import NoTextFormatter
+from lsp_server.server_log import BodyFreeFormatter, ignore_late_wakeups
 
 
 async def turn():
@@ -35,3 +36,11 @@ async def test_other_errors_of_the_loop_are_logged(error, caplog):
     loop.call_soon(fail)
     await turn()
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
+
+
+def test_a_line_takes_no_more_than_its_bound_of_what_comes_from_outside():
+    for name in ("lsp_server.session", "pygls.protocol"):
+        record = logging.LogRecord(name, logging.ERROR, "", 0, "x" * 20_000_000 + "%s", ("y" * 20_000_000,), None)
+        assert len(BodyFreeFormatter().format(record)) < 20_000
+    record = logging.LogRecord("completion", logging.ERROR, "", 0, "%s", ("y" * 20_000_000,), None)
+    assert len(NoTextFormatter().format(record)) < 20_000

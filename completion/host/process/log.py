@@ -11,13 +11,26 @@ from types import TracebackType
 from typing import Any
 
 from completion.paths import writing_to
+from drafting.state_files import require_file
 
 _FILE_BYTES = 1_000_000
 _OLD_FILES = 2
 
 
+_MOST_CHARACTERS = 10_000  # of a record, with its traceback: words of a client or of a server may be in it
+
+
+def cut(line: str) -> str:
+    """Return as much of a record as a log takes: several times the longest of draftline's own."""
+    return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}… ({len(line)} characters)"
+
+
 class NoTextFormatter(logging.Formatter):
     """Formats an exception as its traceback and type, without its message, which may quote source text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a record, cut."""
+        return cut(super().format(record))
 
     def formatException(  # noqa: N802 - the name is logging's
         self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
@@ -37,6 +50,7 @@ def configure_log(path: Path, level: str) -> None:
     Raises:
         StorageError: The file cannot be written.
     """
+    require_file(path)
     with writing_to(path.parent, "DRAFTLINE_STATE_DIR"):
         handler = RotatingFileHandler(path, maxBytes=_FILE_BYTES, backupCount=_OLD_FILES, encoding="utf-8")
     handler.setFormatter(NoTextFormatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))

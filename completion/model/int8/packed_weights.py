@@ -35,10 +35,12 @@ from completion.model.store.disk import storage_errors
 from completion.model.worker_threads import usable_threads
 from completion.progress import Progress, silent
 from drafting.arrays import IntArray
+from drafting.state_files import StateFileError, read_state, set_aside
 
 logger = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 25
+_MOST_HEADER_BYTES = 1 << 26  # a number for each 64 kB of weights, and some for each section
 UNUSED_S = 30 * 86400.0
 """Time after which weights that no process has read are deleted when others are packed, in seconds."""
 Section = npt.NDArray[Any]
@@ -84,6 +86,7 @@ class FileRows:
 
     def __init__(self, path: Path, offset: int, kind: str, shape: tuple[int, int]) -> None:
         self._file = path.open("rb", buffering=0)
+        self._state = self._state_now()
         self._offset, self._kind, self._width = offset, np.dtype(kind), shape[1]
         self._lock = Lock()
 
@@ -94,15 +97,21 @@ class FileRows:
             The shape of `rows` and the matrix's width.
 
         Raises:
-            ModelDamagedError: The file was truncated while it was in use.
+            ModelDamagedError: The file was changed while it was in use.
         """
         found = np.empty((rows.size, self._width), self._kind)
         with self._lock:
+            if self._state_now() != self._state:
+                raise _changed(Path(self._file.name))
             for row, index in zip(found, rows.ravel().tolist(), strict=True):
                 self._file.seek(self._offset + index * row.nbytes)
                 if self._file.readinto(row.data) != row.nbytes:
                     raise _changed(Path(self._file.name))
         return found.reshape(*rows.shape, self._width)
+
+    def _state_now(self) -> tuple[int, int]:
+        found = os.fstat(self._file.fileno())
+        return found.st_size, found.st_mtime_ns
 
 
 def load_packed(
@@ -135,6 +144,8 @@ def load_packed(
                 with suppress(OSError):  # see `_is_unused`
                     os.utime(_index(target))
                 return found
+        elif os.path.lexists(target):
+            set_aside(target, "it is no folder")
         pack(folder, target, form, progress)
         _delete_stale(folder, target)
         return read_packed(target, mapped=mapped)
@@ -191,6 +202,13 @@ def read_packed(
     Raises:
         ModelDamagedError: It differs from what was written.
     """
+    try:
+        return _read_packed(target, former, room, mapped=mapped)
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError, OSError) as error:
+        raise _changed(target) from error
+
+
+def _read_packed(target: Path, former: mmap.mmap | None, room: mmap.mmap | None, *, mapped: bool) -> PackedWeights:
     header, path = _header(target), target / "weights.bin"
     sums, size = np.array(header["sums"], np.uint64), header["sections"][ROWS][0]
     if not path.is_file() or path.stat().st_size != len(sums) * BLOCK_BYTES:
@@ -215,14 +233,17 @@ def _header(target: Path) -> dict[str, Any]:
         ModelDamagedError: It is missing, or differs from what was written.
     """
     path = _index(target)
-    try:
-        body = unsealed(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, UnicodeDecodeError):
-        body = None
-    if body is None:
+    header = read_state(path, _header_of, most_bytes=_MOST_HEADER_BYTES)
+    if header is None:
         raise _changed(path)
-    header: dict[str, Any] = json.loads(body)
     return header
+
+
+def _header_of(data: bytes) -> dict[str, Any]:
+    body = unsealed(data.decode("utf-8"))
+    if body is None:
+        raise StateFileError("it is not as it was written")
+    return dict(json.loads(body))
 
 
 def _index(form: Path) -> Path:

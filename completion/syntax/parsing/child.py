@@ -21,6 +21,7 @@ _LENGTH = struct.Struct("<Q")
 _MOST_BYTES = 256 << 20  # of a message: several times that of the largest document
 FAILED = b"!"
 """First byte of an answer that names the error with which a function failed; JSON never starts with it."""
+_NO_NEW_PRIVILEGES = 38  # PR_SET_NO_NEW_PRIVS of prctl.h
 _TRIM_THRESHOLD = -1  # M_TRIM_THRESHOLD of glibc's malloc.h
 _KEPT_BYTES = 128 << 10  # glibc's default, which it raises to twice the largest text that was freed
 
@@ -55,7 +56,9 @@ def _serve(cpu_limit_s: float, memory_limit_bytes: int) -> None:
         mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
     if sys.platform == "linux" and memory_limit_bytes:
         resource.setrlimit(resource.RLIMIT_AS, (memory_limit_bytes, memory_limit_bytes))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC):
+            resource.setrlimit(limit, (0, 0))  # a text that takes it over writes no file and starts no process
+        ctypes.CDLL(None).prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
     with contextlib.suppress(EOFError):
         while True:
             _answer(calls, results, cpu_limit_s)

@@ -309,3 +309,14 @@ def test_an_ordinary_text_whose_key_is_cancelled_does_not_end_the_child(parser):
         cancelled_keys(parser, 1, *SMALL)
         parser.watch(CancelToken())
         assert parser(os.getpid) == child
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds the child")
+def test_the_child_writes_no_file_and_gets_no_other_privileges(tmp_path):
+    parser = ParserProcess()
+    with pytest.raises((RuntimeError, ParseLimitError)):
+        parser(eval, f"open({str(tmp_path / 'file')!r}, 'wb', buffering=0).write(b'x')")
+    status = parser(eval, "open('/proc/self/status').read()")
+    assert "NoNewPrivs:\t1" in status
+    assert not any(path.stat().st_size for path in tmp_path.iterdir())
+    parser.close()

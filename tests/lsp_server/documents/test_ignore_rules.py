@@ -1,5 +1,6 @@
 """Ignore rules match what git matches, line by line, and no rule takes long."""
 
+import cProfile
 import os
 import shutil
 import subprocess
@@ -88,7 +89,7 @@ def test_a_glob_with_many_asterisks_is_matched_without_backtracking(glob, path):
 
 
 def test_only_rules_with_wildcards_are_compiled_and_their_number_is_limited():
-    assert IgnoreRules(b"\n".join(b"name%d/" % number for number in range(9000)), max_globs=0).globs == 0
+    assert IgnoreRules(b"\n".join(b"name%d/" % number for number in range(9000)), max_globs=180).globs == 180
     with pytest.raises(TooManyGlobsError):
         IgnoreRules(b"a*\nb*\nc*\n", max_globs=2)
 
@@ -108,3 +109,29 @@ def test_the_limit_of_rules_counts_the_rules_of_all_folders_above(tmp_path):
         deep.mkdir()
         (deep / ".gitignore").write_text("".join(f"a{number}*\n" for number in range(400)))
     assert ignored_by_us(tmp_path, ["d/d/x", "d/d/d/x", "d/d/d/d/x"]) == {"d/d/d/x", "d/d/d/d/x"}
+
+
+LINES = st.sampled_from(["a", "b", "/a", "a/b", "!a", "!a/b", "a/", "!b/", "*", "!*a", "a*/", "", "#a", "!/a/", "b/a/"])
+
+
+@given(st.lists(LINES, max_size=12), st.sampled_from(["a", "b", "a/b", "b/a", "c/a", "c"]), st.booleans())
+def test_rules_that_are_looked_up_decide_as_they_do_one_by_one(lines, path, is_folder):
+    one_by_one = [IgnoreRules(line.encode(), 1).verdict(path.encode(), is_folder=is_folder) for line in lines]
+    expected = next((verdict for verdict in reversed(one_by_one) if verdict is not None), None)
+    assert IgnoreRules("\n".join(lines).encode(), 100).verdict(path.encode(), is_folder=is_folder) is expected
+
+
+def test_a_check_takes_the_same_with_ten_thousand_rules_without_wildcards():
+    def calls(count):
+        rules = IgnoreRules(b"\n".join(b"n%d" % number for number in range(count)), max_globs=1000)
+        with cProfile.Profile() as profile:
+            assert rules.verdict(b"folder/file", is_folder=False) is None
+        return sum(entry.callcount for entry in profile.getstats())
+
+    assert calls(10_000) == calls(1)
+
+
+def test_one_letter_rules_in_every_nested_folder_are_read_within_the_budget_of_all():
+    with pytest.raises(TooManyGlobsError):
+        IgnoreRules(b"a\n" * 64_000, max_globs=1000)
+    assert IgnoreRules(b"a\n" * 40_000, max_globs=1000).globs == 800  # nothing is left of them for the next folder

@@ -84,11 +84,11 @@ def test_a_running_server_notices_the_start_and_the_end_of_an_experiment(tmp_pat
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"name": "x"}', '{"values": ["a", "b"], "colour": 1}'])
-def test_an_invalid_experiment_file_is_ignored_with_a_warning(tmp_path, caplog, text):
+def test_an_invalid_experiment_file_is_set_aside_with_a_warning(tmp_path, caplog, text):
     path = tmp_path / "experiment.json"
     path.write_text(text)
     assert CurrentExperiment(path).get() is None
-    assert "is invalid and is ignored" in caplog.text
+    assert "It is set aside" in caplog.text
 
 
 async def test_the_values_reach_the_engine_and_are_recorded(paced, start_client):
