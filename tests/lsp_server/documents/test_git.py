@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lsp_server.documents.file_policy import FilePolicy
-from lsp_server.documents.git import listed
+from lsp_server.documents.rules.git import listed
 from lsp_server.empty_reason import EmptyReason
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -132,7 +132,6 @@ def random_tree(root, rng):
     """Make a repository with random files, ignore files, tracked files and configuration; return its files."""
     root.mkdir()
     git(root, "init", "--quiet")
-    git(root, "config", "core.ignoreCase", rng.choice(["true", "false"]))
     files = []
     for _ in range(rng.randrange(3, 12)):
         name = "/".join(rng.choices(NAMES, k=rng.randrange(1, 4)))
@@ -146,6 +145,7 @@ def random_tree(root, rng):
     tracked = [name for name in files if rng.random() < 0.2]
     if tracked:
         git(root, "--literal-pathspecs", "add", "--force", *tracked)
+    git(root, "config", "core.ignoreCase", rng.choice(["true", "false"]))
     return files
 
 
