@@ -18,6 +18,7 @@ from completion.request import (
     ContextFile,
     Message,
     Sampling,
+    WorkspaceEdit,
     WorkspaceFile,
     WorkspaceUpdate,
 )
@@ -33,6 +34,7 @@ for _type in (
     Message,
     NextEditRequest,
     Sampling,
+    WorkspaceEdit,
     WorkspaceFile,
     WorkspaceUpdate,
 ):

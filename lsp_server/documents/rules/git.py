@@ -108,7 +108,7 @@ def _run(
     folder: Path,
     arguments: Sequence[str],
     timeout_s: float,
-    stdin: bytes = b"",
+    stdin: bytes | None = None,
     is_current: Callable[[], bool] = lambda: True,
 ) -> bytes | None:
     """Return what git prints; None if it is not installed, fails, or takes too long."""
@@ -124,9 +124,10 @@ def _run(
                     printed, _ = git.communicate(stdin, _LOOK_S)
                     break
                 except subprocess.TimeoutExpired:
+                    stdin = None  # it is being sent
                     if time.monotonic() > deadline or not is_current():
                         git.kill()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError) as error:  # no such folder; a name with a zero byte
         _log.warning("git did not answer (%s); draftline reads the ignore files itself.", type(error).__name__)
         return None
     return printed if git.returncode in (0, 1) else None

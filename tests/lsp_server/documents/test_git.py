@@ -128,6 +128,23 @@ def test_an_editor_that_git_itself_has_started_asks_about_its_own_folder(reposit
     assert ignored(repository, "b.py") == ["b.py"]
 
 
+def test_a_slow_git_is_waited_for_and_one_that_hangs_is_ended(repository, tmp_path, monkeypatch, caplog):
+    write(repository, ".gitignore", text="b.py\n")
+    write(repository, "b.py")
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    slow = tmp_path / "bin" / "git"
+    slow.write_text(f'#!/bin/bash\nexec 3<> "$PIPE"\nread -r -t 0.5 -u 3 _\nexec {real} "$@"\n')
+    slow.chmod(0o755)
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("PIPE", str(tmp_path / "pipe"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    assert ignored(repository, "b.py") == ["b.py"]
+    assert listed(repository) == [".gitignore"]
+    assert "git did not answer" not in caplog.text
+    assert listed(repository, lambda: False) is None
+
+
 def random_tree(root, rng):
     """Make a repository with random files, ignore files, tracked files and configuration; return its files."""
     root.mkdir()
