@@ -20,6 +20,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from benchmarks import workspace_scan
 from completion.engine import Engine, product_settings
 from completion.errors import DraftlineError
 from completion.host.engine_protocol import LoadedEngine
@@ -205,7 +206,11 @@ def main() -> None:
         "--folder", type=Path, default=Path(sysconfig.get_paths()["purelib"]), help="folder of the source"
     )
     parser.add_argument("--model", default="default", help="model of the requests and of the tokenizer")
+    parser.add_argument("--files", type=int, default=0, help="scan a repository of that many files instead")
     arguments = parser.parse_args()
+    if arguments.files:
+        workspace_scan.report(arguments.files)
+        return
     with tempfile.TemporaryDirectory() as state:
         os.environ["DRAFTLINE_STATE_DIR"] = state  # what is learned is discarded
         report(arguments)

@@ -287,6 +287,25 @@ class Closing:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkspaceEdit:
+    """A change of a file that is open in an editor, in the text that the host got last.
+
+    Attributes:
+        path: Path of the file.
+        start: Where the replaced text starts, in code points.
+        end: Where it ends.
+        inserted: Text in its place.
+        check: CRC-32 of the whole new text in UTF-8.
+    """
+
+    path: str
+    start: int
+    end: int
+    inserted: str
+    check: int
+
+
+@dataclass(frozen=True, slots=True)
 class WorkspaceUpdate:
     """Changes of a workspace since the last update, for the drafters' index and the choice of snippets.
 
@@ -294,8 +313,10 @@ class WorkspaceUpdate:
         workspace: Opaque key, the same as in `CompletionRequest.workspace`.
         changed: New and changed files with their whole text.
         removed: Paths of files that were deleted or may no longer be read.
+        edited: Changes of open files, in the place of their whole text. The engine gets none.
     """
 
     workspace: str
     changed: tuple[WorkspaceFile, ...] = ()
     removed: tuple[str, ...] = ()
+    edited: tuple[WorkspaceEdit, ...] = ()

@@ -51,6 +51,12 @@ class QueueFullError(DraftlineError):
     code = "queue_full"
 
 
+class StaleTextError(DraftlineError):
+    """A client edits a text that the host does not have."""
+
+    code = "stale_text"
+
+
 class ConnectionsFullError(DraftlineError):
     """The host's limit of TCP connections is reached."""
 
@@ -95,6 +101,7 @@ _STATUS: tuple[tuple[type[DraftlineError], int], ...] = (
     (EngineUnavailableError, 503),
     (ModelError, 503),
     (CancelledError, 409),
+    (StaleTextError, 409),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psutil
@@ -13,6 +13,7 @@ from starlette.requests import Request
 from completion.edits import NextEditRequest
 from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
+from completion.host.open_texts import OpenTexts
 from completion.host.process.clients import CLIENT_HEADER, Client, HostClients
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
@@ -36,6 +37,7 @@ class Host:
     metrics: HostMetrics
     idle: IdleWatch
     started: float
+    open_texts: OpenTexts = field(default_factory=OpenTexts)
 
     def open_stream(self, request: CompletionRequest, client: Client) -> CompletionStream:
         """Return the stream of a client's completion that is not queued yet."""

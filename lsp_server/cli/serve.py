@@ -160,11 +160,19 @@ def _say(sentence: str) -> None:
 
 
 def _print_addresses(tcp: TcpAddress | None, token_file: Path, address: HostAddress) -> None:
+    from completion.remote.address import is_loopback
+
     print(f"Listening on {address.endpoint_path}; log: {address.log_path}", flush=True)
     if tcp is not None:
         url_host = f"[{tcp.host}]" if ":" in tcp.host else tcp.host
         scheme = "http" if tcp.tls is None else "https"
         print(f"Listening on {scheme}://{url_host}:{tcp.port}; bearer token in {token_file}", flush=True)
+        if tcp.tls is None and not is_loopback(tcp.host):
+            print(
+                "Warning: other machines reach it unencrypted, so a network in between can read text and tokens. Give "
+                "--tls-certificate FILE, or let a proxy encrypt.",
+                flush=True,
+            )
         if tcp.allow_local:
             print(
                 "--allow-local: every program and user of this computer can complete there without the token. "

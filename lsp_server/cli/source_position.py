@@ -9,7 +9,8 @@ from completion.errors import ConfigurationError
 from completion.host.process.clients import command_key
 from completion.language_ids import language_of
 from completion.request import CompletionRequest
-from lsp_server.documents.file_policy import FilePolicy, repository_top
+from lsp_server.documents.file_policy import FilePolicy
+from lsp_server.documents.rules.repository import repository_top
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.engine.consent import by_rules
 from lsp_server.settings.config import remote_address, user_file, users_settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.wire.document_uri import path_of
 
 _BINARY_SHARE = 0.01  # of control characters
+_HEAD_CHARACTERS = 8_000  # among which a document's imports are
 
 
 @dataclass(slots=True)
@@ -155,6 +157,11 @@ class DocumentStore:
         if document is None:
             return None
         return document, document.apply(params.content_changes, params.text_document.version)
+
+    def words(self) -> set[str]:
+        """Return the words at the start of the open documents, the names that they import among them."""
+        heads = (document.lines.after(Place(0, 0), _HEAD_CHARACTERS) for document in self)
+        return {word for head in heads for word in re.findall(r"\w+", head)}
 
     def report(self, uri: str, version: int, diagnostics: tuple[Diagnostic, ...]) -> None:
         """Keep what other tools report about a document; nothing if it has another version."""

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from lsp_server.documents.file_policy import FilePolicy, is_rule_file
-from lsp_server.documents.noise import is_noise
+from lsp_server.documents.file_policy import FilePolicy
+from lsp_server.documents.rules.noise import is_noise
+from lsp_server.documents.rules.repository import is_rule_file
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders
 from lsp_server.documents.workspace_search import has_entries, is_of_programs
 from lsp_server.wire.document_uri import path_of

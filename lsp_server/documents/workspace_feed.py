@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from lsprotocol import types
@@ -16,7 +17,7 @@ from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.file_changes import read_changes
 from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders
-from lsp_server.documents.workspace_outbox import WorkspaceOutbox
+from lsp_server.documents.workspace_outbox import MAX_BATCH_FILES, WorkspaceOutbox
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES, exchanged, search, search_folder
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
@@ -71,7 +72,7 @@ class WorkspaceFeed:
         self._scan_number = 0  # of the newest scan; older ones stop
         self._rescanning: asyncio.Task[None] | None = None
         self._outbox = WorkspaceOutbox(
-            send, self._text_of, self._enqueue_neighbours, lambda uri: documents.get(uri) is not None, pause_s
+            send, self._text_of, self._before_batch, lambda uri: documents.get(uri) is not None, pause_s
         )
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
@@ -105,7 +106,8 @@ class WorkspaceFeed:
         sent_before = frozenset(self._outbox.sent)
         near = self._near = {file.path.parent for file in self._opened()}
         policies = {folder: self._policy(folder) for folder in self._folders if limits[folder]}
-        found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan_number)
+        words = frozenset(self._documents.words())
+        found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan_number, words)
         if number != self._scan_number:
             return
         sent = self._outbox.sent
@@ -210,6 +212,14 @@ class WorkspaceFeed:
         read = {file: identity for file, identity in self._outbox.sent.items() if identity is not None}
         changed = await asyncio.to_thread(lambda: [file for file in read if identity_of(file.path) != read[file]])
         self._outbox.enqueue(changed, at_once=True)
+
+    async def _before_batch(self) -> None:
+        """Queue the files next to opened documents, and ask git about all files of the next batch at once."""
+        await self._enqueue_neighbours()
+        next_files = list(islice(self._outbox.waiting, MAX_BATCH_FILES))
+        for folder in {file.folder for file in next_files}:
+            paths = [file.path for file in next_files if file.folder == folder]
+            await asyncio.to_thread(self._policy(folder).ask, paths)
 
     async def _enqueue_neighbours(self) -> None:
         """Queue the files next to opened documents, in place of files elsewhere if there is no room for both."""

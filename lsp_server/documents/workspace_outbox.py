@@ -14,7 +14,7 @@ from lsp_server.workspace_reader import Identity, identity_of
 
 _log = logging.getLogger(__name__)
 
-_MAX_BATCH_FILES = 40
+MAX_BATCH_FILES = 40
 _BATCH_BYTES = 1_000_000  # a batch is full once its texts reach this size
 _MAX_SILENCES = 5
 """Number of messages in a row that an engine may leave unanswered before the next ones wait for a change or restart."""
@@ -120,7 +120,7 @@ class WorkspaceOutbox:
         """Return the next files, each as it is sent; None for one that the engine has and may not have any more."""
         batch: dict[FolderFile, WorkspaceFile | None] = {}
         size = 0
-        while self.waiting and size < _BATCH_BYTES and len(batch) < _MAX_BATCH_FILES:
+        while self.waiting and size < _BATCH_BYTES and len(batch) < MAX_BATCH_FILES:
             file = next(iter(self.waiting))
             wanted = self.waiting.pop(file)
             identity = identity_of(file.path)  # before it is read: one that changes meanwhile is another one

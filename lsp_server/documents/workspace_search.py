@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 import os
+import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from completion.paths import expanded
 from lsp_server.documents.file_policy import FilePolicy
-from lsp_server.documents.noise import is_noise
+from lsp_server.documents.rules.noise import is_noise
 from lsp_server.documents.workspace_folders import Folder, FolderFile
 from lsp_server.workspace_reader import Identity
 
@@ -31,34 +33,58 @@ _SHARES = 8  # of these entries, one folder has at most this fraction before all
 
 
 def search(
-    policies: Mapping[Folder, FilePolicy], near: set[Path], limit: int, is_current: Callable[[], bool]
+    policies: Mapping[Folder, FilePolicy],
+    near: set[Path],
+    limit: int,
+    is_current: Callable[[], bool],
+    words: frozenset[str] = frozenset(),
 ) -> list[FolderFile]:
-    """Return the files to send: those in the folders `near` first, then the newest. It may run on a thread.
+    """Return the files to send: first those in the folders `near`, then those that `words` name, then the newest.
+
+    It may run on a thread. All files are looked at, but only those that come first are judged by their names.
 
     Args:
         policies: The folders to search, each with the policy that decides on its files.
         near: Folders whose files come first.
         limit: Maximum number of files.
         is_current: Returns whether the result is still wanted; if not, the search ends early.
+        words: Words of the open documents, the names that they import among them.
     """
-    found: list[tuple[bool, float, int, FolderFile]] = []
+    near_names = set(map(str, near))
+    found: list[tuple[int, float, int, int, str, Folder]] = []
     for folder, policy in policies.items():
-        for entry in _walk(folder, policy, near, limit * _MAX_VISITS_PER_FILE, is_current):
-            try:
-                facts = entry.stat()
-            except OSError:  # deleted since its folder was listed
-                continue
-            path = Path(entry.path)
-            if facts.st_size <= MAX_FILE_BYTES:
-                found.append((path.parent not in near, -facts.st_mtime, facts.st_size, FolderFile(folder, path)))
-    found.sort(key=lambda one: one[:2])
+        for path, facts in _files(folder, policy, near, limit * _MAX_VISITS_PER_FILE, is_current):
+            if facts.st_size <= MAX_FILE_BYTES and stat.S_ISREG(facts.st_mode):
+                above, _, name = path.rpartition("/")
+                rank = 0 if above in near_names else 1 if name.partition(".")[0] in words else 2
+                found.append((rank, -facts.st_mtime, facts.st_size, len(found), path, folder))
+    heapq.heapify(found)  # sorting all would keep other threads waiting
     chosen: list[FolderFile] = []
     total = 0
-    for _, _, size, file in found:
-        if len(chosen) < limit and total + size <= MAX_SCAN_BYTES:
+    while found and len(chosen) < limit and is_current():
+        rank, _, size, _, path, folder = heapq.heappop(found)
+        file = FolderFile(folder, Path(path))
+        is_useless = is_noise(file.name) or (rank > 0 and is_of_programs(file.path.parent, folder.path))
+        if total + size <= MAX_SCAN_BYTES and not is_useless and policies[folder].allows_found(file.path):
             total += size
             chosen.append(file)
+    for folder, policy in policies.items():
+        policy.note_found([file.path for file in chosen if file.folder == folder])
     return chosen
+
+
+def _files(
+    folder: Folder, policy: FilePolicy, near: set[Path], visits: int, is_current: Callable[[], bool]
+) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the files below a folder that are not ignored: as git lists them, else as they are found."""
+    names = policy.listed(is_current)
+    found = (entry.path for entry in _walk(folder, policy, near, visits, is_current))
+    root = f"{folder.path}{os.sep}".replace(2 * os.sep, os.sep)
+    for path in found if names is None else (root + name for name in names):
+        if not is_current():
+            return
+        with suppress(OSError):  # deleted since its folder was listed
+            yield path, os.lstat(path)
 
 
 def search_folder(path: Path, folder: Folder, policy: FilePolicy) -> list[FolderFile]:
@@ -70,7 +96,9 @@ def search_folder(path: Path, folder: Folder, policy: FilePolicy) -> list[Folder
         policy: Policy of `folder`.
     """
     found: list[FolderFile] = []
-    for entry in _entries(path, _MAX_NEIGHBOURS):
+    entries = _entries(path, _MAX_NEIGHBOURS)
+    policy.ask([Path(entry.path) for entry in entries])
+    for entry in entries:
         if entry.is_file(follow_symlinks=False) and _may_enter(entry, folder, policy):
             with suppress(OSError):  # deleted since the folder was listed
                 found += [FolderFile(folder, Path(entry.path))] if entry.stat().st_size <= MAX_FILE_BYTES else []

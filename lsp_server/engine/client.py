@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from completion.edits import NextEditRequest, NextEdits
-from completion.errors import CancelledError, EngineUnavailableError
+from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
+from completion.host.errors import StaleTextError
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.connector import HostConnector
 from lsp_server.engine.launcher import EngineOptions
+from lsp_server.engine.sent_texts import SentTexts
 from lsp_server.engine.status import EngineStatus
 from lsp_server.engine.watch import PATIENCE, Patience
 
@@ -39,6 +41,7 @@ class EngineClient:
             patience: Time limits for a host's answers.
         """
         self._host = HostConnector(options, on_status, clock, patience)
+        self._sent = SentTexts()
         self._orders = itertools.count(1) if options.is_editor else None
 
     @property
@@ -106,7 +109,13 @@ class EngineClient:
         """
         await self.connect()
         async with self._host.watched():
-            await self._host.live().post("/v1/workspace", update)
+            try:
+                await self._host.live().post("/v1/workspace", self._sent.shortened(update))
+            except DraftlineError as error:
+                self._sent.forget()
+                if error.code != StaleTextError.code:
+                    raise
+                await self._host.live().post("/v1/workspace", self._sent.shortened(update))
 
     async def forget(self, closing: Closing) -> None:
         """Send the documents and workspaces that are no longer used. Do nothing unless the host is ready.

@@ -102,10 +102,13 @@ class Consent:
 
     def _remember(self, remote: RemoteAddress, workspace: str, *, may_send: bool) -> str:
         """Remember an answer; return the sentence of a failure, or ""."""
-        known = self._answers.get()
-        by_digest = {**known.by_digest, known.digest(remote, workspace): may_send}
+
+        def answered(known: _Answers) -> tuple[_Answers, object]:
+            by_digest = {**known.by_digest, known.digest(remote, workspace): may_send}
+            return _Answers(known.salt, by_digest), {"salt": known.salt, "answers": by_digest}
+
         try:
-            self._answers.change(_Answers(known.salt, by_digest), {"salt": known.salt, "answers": by_digest})
+            self._answers.change(answered)
         except StorageError as error:
             return f"The answer holds until the server ends. {error}"
         return ""

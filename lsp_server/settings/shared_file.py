@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from completion.errors import StorageError
 from completion.paths import state_dir, writing_to
 from drafting.state_files import read_state, write_state
 
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+_LOCK_S = 5.0
 T = TypeVar("T")
 
 
@@ -70,19 +74,33 @@ class Remembered(Generic[T]):
         """Return the value."""
         return self._value if self._file is None else self._file.get()
 
-    def change(self, value: T, as_json: object) -> None:
-        """Replace the value.
+    def change(self, changed: Callable[[T], tuple[T, object]]) -> None:
+        """Change the value as it is now; no other server changes it meanwhile.
+
+        Args:
+            changed: Returns the new value and its JSON.
 
         Raises:
             StorageError: The file cannot be written. The value holds in no other server and until this one ends.
         """
-        self._value = value
-        if self._file is not None:
-            try:
+        if self._file is None:
+            self._value, _ = changed(self._value)
+            return
+        self._value, _ = changed(self.get())  # for this server, if the file cannot be written
+        try:
+            with writing_to(self._file.path, "DRAFTLINE_STATE_DIR"), _locked(self._file.path):
+                self._value, as_json = changed(self._file.get())
                 self._file.write(as_json)
-            except StorageError:
-                self._file = None
-                raise
+        except StorageError:
+            self._file = None
+            raise
+
+
+def _locked(path: Path) -> FileLock:
+    """Return the lock of a file. Whoever writes holds it for a moment, so a longer wait is an error of the disk."""
+    from filelock import FileLock  # noqa: PLC0415 - importing it takes 30 ms, and few servers ever write
+
+    return FileLock(path.with_name(f"{path.name}.lock"), timeout=_LOCK_S, mode=0o600)
 
 
 def state_file(name: str) -> Path | None:

@@ -54,7 +54,10 @@ class SwitchedOff:
         Raises:
             StorageError: It cannot be remembered. The switch holds in no other server and until this one ends.
         """
-        off = self._off.get()
-        one = {off.digest(scope, name)}
-        digests = off.digests | one if is_off else off.digests - one
-        self._off.change(_Off(off.salt, digests), {"salt": off.salt, "off": sorted(digests)})
+
+        def switched(off: _Off) -> tuple[_Off, object]:
+            one = {off.digest(scope, name)}
+            digests = off.digests | one if is_off else off.digests - one
+            return _Off(off.salt, digests), {"salt": off.salt, "off": sorted(digests)}
+
+        self._off.change(switched)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Generator, Mapping
 
 from completion.cancellation import CancelToken
+from completion.edits import NextEditRequest, NextEdits
 from completion.host.engine_protocol import LoadedEngine
 from completion.memory import Held, MemoryPart
 from completion.progress import Progress
@@ -54,6 +55,10 @@ class EchoEngine:
             cancel.raise_if_cancelled()
             if has_secret(file.text):
                 report("leaks", what=f"a secret of {file.path!r} was sent to the engine")
+
+    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
+        """Propose none."""
+        return NextEdits()
 
     def forget(self, closing: Closing) -> None:
         """Nothing to forget."""

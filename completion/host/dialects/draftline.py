@@ -52,6 +52,7 @@ async def workspace(request: Request) -> Response:
     host: Host = request.app.state.host
     update = await WORKSPACE.read(request)
     own = replace(update, workspace=host.clients.workspace(sender(request), update.workspace))
+    own = host.open_texts.whole(own)
     host.worker.submit(Job(Urgency.WORKSPACE, own, deliver=lambda _: None))
     return Response(status_code=202)
 

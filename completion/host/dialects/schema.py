@@ -20,6 +20,7 @@ from completion.request import (
     ContextFile,
     Message,
     Sampling,
+    WorkspaceEdit,
     WorkspaceFile,
     WorkspaceUpdate,
 )
@@ -35,6 +36,7 @@ for _type in (
     Message,
     NextEditRequest,
     Sampling,
+    WorkspaceEdit,
     WorkspaceFile,
     WorkspaceUpdate,
 ):

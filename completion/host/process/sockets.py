@@ -177,6 +177,20 @@ def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
         ConfigurationError: They cannot be read or do not belong together.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    files = [certificate, *([key] if key else ())]
+    read = [_changed_ns(file) for file in files]
+
+    def renew(*_handshake: object) -> None:
+        """Read the files again if they have changed; connections after this one get the new certificate."""
+        nonlocal read
+        now = [_changed_ns(file) for file in files]
+        if now != read:
+            with suppress(OSError):  # half of a pair is renewed: the next connection tries again
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+                context.load_cert_chain(certificate, key)
+                read = now
+
+    context.sni_callback = renew
     try:
         context.load_cert_chain(certificate, key)
     except OSError as error:  # ssl.SSLError, too
@@ -186,6 +200,14 @@ def tls_context(certificate: Path, key: Path | None) -> ssl.SSLContext:
             "Give PEM files that you can read, and the key that belongs to the certificate."
         ) from error
     return context
+
+
+def _changed_ns(path: Path) -> int:
+    """Return when a file was changed last, 0 without one."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _with_new_token(path: Path) -> Path:

@@ -2,8 +2,12 @@
 
 import asyncio
 import re
+import shutil
 import socket
+import ssl
+import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import httpx
@@ -166,3 +170,34 @@ def test_a_port_in_use_is_an_error_with_what_to_do(tmp_path):
     address = free_address()
     with tcp_socket(address), pytest.raises(EngineUnavailableError, match="--tcp HOST:PORT"):
         tcp_socket(address)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="it makes the certificates")
+def test_a_renewed_certificate_counts_without_a_restart_and_half_of_a_pair_does_not(tmp_path):
+    def renew(name, *, files=("tls.crt", "tls.key")):
+        made = [tmp_path / f"{name}-{file}" for file in ("tls.crt", "tls.key")]
+        words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", made[1], "-out"]
+        subprocess.run(["openssl", *words, made[0]], check=True, capture_output=True)
+        for file, source in zip(("tls.crt", "tls.key"), made, strict=True):
+            if file in files:
+                source.replace(tmp_path / file)
+
+    def shown():
+        """Return the certificate of a new connection: the first one after a change still has the old one."""
+        client, server = ssl.create_default_context(), socket.socketpair()
+        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+        answering = threading.Thread(target=context.wrap_socket, args=(server[1],), kwargs={"server_side": True})
+        answering.start()
+        with client.wrap_socket(server[0], server_hostname="host") as connection:
+            certificate = connection.getpeercert(binary_form=True)
+            answering.join()
+            return certificate
+
+    renew("one")
+    context = tls_context(tmp_path / "tls.crt", tmp_path / "tls.key")
+    first = shown()
+    renew("half", files=("tls.crt",))
+    assert (shown(), shown()) == (first, first)
+    renew("two")
+    shown()
+    assert shown() == ssl.PEM_cert_to_DER_cert((tmp_path / "tls.crt").read_text())

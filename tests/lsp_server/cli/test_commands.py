@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from completion.host.process.address import HostAddress
+from completion.host.process.sockets import TcpAddress
 from completion.remote.address import RemoteAddress
 from completion.version import version
 from lsp_server.cli.checks import memory_taken
 from lsp_server.cli.demo import examples
 from lsp_server.cli.main import main
+from lsp_server.cli.serve import _print_addresses
 
 SOURCE = "def add(first, second):\n    return first + second\n\nclass Stack:\n    "
 
@@ -289,3 +292,10 @@ def default_engine(engine):
 def test_the_demo_completes_every_example(default_engine, capsys):
     assert main(["demo"]) == 0
     assert "median" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("host", "is_warned"), [("0.0.0.0", True), ("127.0.0.1", False)])
+def test_an_address_that_other_machines_reach_unencrypted_is_warned_about(host, is_warned, tmp_path, capsys):
+    tcp = TcpAddress(host, 8012, "a-token-of-enough-length")
+    _print_addresses(tcp, tmp_path / "token", HostAddress("engine", tmp_path, tmp_path))
+    assert ("unencrypted" in capsys.readouterr().out) is is_warned

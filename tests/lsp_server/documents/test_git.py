@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lsp_server.documents.file_policy import FilePolicy
-from lsp_server.documents.git import listed
+from lsp_server.documents.rules.git import listed
 from lsp_server.empty_reason import EmptyReason
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -128,11 +128,27 @@ def test_an_editor_that_git_itself_has_started_asks_about_its_own_folder(reposit
     assert ignored(repository, "b.py") == ["b.py"]
 
 
+def test_a_slow_git_is_waited_for_and_one_that_hangs_is_ended(repository, tmp_path, monkeypatch, caplog):
+    write(repository, ".gitignore", text="b.py\n")
+    write(repository, "b.py")
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    slow = tmp_path / "bin" / "git"
+    slow.write_text(f'#!/bin/bash\nexec 3<> "$PIPE"\nread -r -t 0.5 -u 3 _\nexec {real} "$@"\n')
+    slow.chmod(0o755)
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("PIPE", str(tmp_path / "pipe"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    assert ignored(repository, "b.py") == ["b.py"]
+    assert listed(repository) == [".gitignore"]
+    assert "git did not answer" not in caplog.text
+    assert listed(repository, lambda: False) is None
+
+
 def random_tree(root, rng):
     """Make a repository with random files, ignore files, tracked files and configuration; return its files."""
     root.mkdir()
     git(root, "init", "--quiet")
-    git(root, "config", "core.ignoreCase", rng.choice(["true", "false"]))
     files = []
     for _ in range(rng.randrange(3, 12)):
         name = "/".join(rng.choices(NAMES, k=rng.randrange(1, 4)))
@@ -146,6 +162,7 @@ def random_tree(root, rng):
     tracked = [name for name in files if rng.random() < 0.2]
     if tracked:
         git(root, "--literal-pathspecs", "add", "--force", *tracked)
+    git(root, "config", "core.ignoreCase", rng.choice(["true", "false"]))
     return files
 
 

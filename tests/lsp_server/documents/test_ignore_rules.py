@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lsp_server.documents.file_policy import FilePolicy
-from lsp_server.documents.ignore_rules import IgnoreRules, TooManyGlobsError
+from lsp_server.documents.rules.ignore_rules import IgnoreRules, TooManyGlobsError
 from lsp_server.empty_reason import EmptyReason
 
 GLOB_PARTS = st.sampled_from(

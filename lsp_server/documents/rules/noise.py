@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import PurePosixPath
 
-from lsp_server.documents.ignore_rules import IgnoreRules
+from lsp_server.documents.rules.ignore_rules import IgnoreRules
 
 # Files and folders that are useless for completion, whether or not they are ignored.
 _NOISE_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})

@@ -9,7 +9,8 @@ import logging
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lsp_server.workspace_reader import Identity, identity_of
@@ -21,6 +22,8 @@ _ANSWER_S = 2.0
 """Maximum time for git to answer about some paths, in seconds."""
 _LIST_S = 60.0
 """Maximum time for git to list a folder, in seconds."""
+_LOOK_S = 0.2
+"""Time from one look whether the answer is still wanted to the next, in seconds."""
 _MAX_NESTED = 100
 """Maximum number of repositories inside a listed folder that are listed as well."""
 
@@ -54,7 +57,10 @@ class Git:
     def ask(self, paths: Sequence[Path]) -> None:
         """Ask about several paths at once."""
         index = identity_of(self._index)  # before git reads it
-        askable = list(dict.fromkeys(map(self._askable, paths)))
+        paths = list(dict.fromkeys(map(self._askable, paths)))
+        askable = [path for path in paths if path not in self._known or self._known[path][0] != index]
+        if not askable:
+            return
         named = {b"./" + os.fsencode(path.relative_to(self._top)): path for path in askable}
         answer = _run(self._top, ("check-ignore", "-z", "--stdin"), _ANSWER_S, b"".join(name + b"\0" for name in named))
         if answer is not None:
@@ -76,17 +82,17 @@ class Git:
         return path
 
 
-def listed(folder: Path) -> list[str] | None:
+def listed(folder: Path, is_current: Callable[[], bool] = lambda: True) -> list[str] | None:
     """Return the paths below a folder that git does not ignore, relative to it; None if git cannot say.
 
-    Those of repositories inside are among them. Some may be links or gone.
+    Those of repositories inside are among them. Some may be links or gone. It ends early once it is not `is_current`.
     """
     found: list[str] = []
     queue = [""]
     while queue and len(queue) < _MAX_NESTED:
         inner = queue.pop()
         arguments = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate")
-        answer = _run(folder / inner, arguments, _LIST_S)
+        answer = _run(folder / inner, arguments, _LIST_S, is_current=is_current)
         if answer is None and not inner:
             return None
         for name in filter(None, os.fsdecode(answer or b"").split("\0")):
@@ -98,18 +104,30 @@ def listed(folder: Path) -> list[str] | None:
     return found
 
 
-def _run(folder: Path, arguments: Sequence[str], timeout_s: float, stdin: bytes = b"") -> bytes | None:
+def _run(
+    folder: Path,
+    arguments: Sequence[str],
+    timeout_s: float,
+    stdin: bytes | None = None,
+    is_current: Callable[[], bool] = lambda: True,
+) -> bytes | None:
     """Return what git prints; None if it is not installed, fails, or takes too long."""
     program = shutil.which("git")
     if program is None or not os.path.isabs(program):  # noqa: PTH117 - Windows finds one in the working directory
         return None
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    command = [program, *_OPTIONS, *arguments]
+    command, pipe, deadline = [program, *_OPTIONS, *arguments], subprocess.PIPE, time.monotonic() + timeout_s
     try:
-        done = subprocess.run(
-            command, check=False, cwd=folder, env=own, input=stdin, capture_output=True, timeout=timeout_s
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        with subprocess.Popen(command, cwd=folder, env=own, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as git:
+            while True:
+                try:
+                    printed, _ = git.communicate(stdin, _LOOK_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    stdin = None  # it is being sent
+                    if time.monotonic() > deadline or not is_current():
+                        git.kill()
+    except (OSError, ValueError) as error:  # no such folder; a name with a zero byte
         _log.warning("git did not answer (%s); draftline reads the ignore files itself.", type(error).__name__)
         return None
-    return done.stdout if done.returncode in (0, 1) else None
+    return printed if git.returncode in (0, 1) else None

@@ -1,0 +1,51 @@
+"""The texts of files that editors have open, as the host got them last: a client sends only what it changed in one."""
+
+from __future__ import annotations
+
+import zlib
+from collections import OrderedDict
+from dataclasses import replace
+
+from completion.host.errors import StaleTextError
+from completion.request import WorkspaceEdit, WorkspaceFile, WorkspaceUpdate
+
+MAX_TEXTS = 100
+"""Maximum number of texts; a client sends the whole text of one that was dropped."""
+
+
+class OpenTexts:
+    """The last texts of open files, by workspace and path. An edit is checked by the sum of its result."""
+
+    def __init__(self) -> None:
+        self._texts: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def whole(self, update: WorkspaceUpdate) -> WorkspaceUpdate:
+        """Return an update with the whole text of each file.
+
+        Raises:
+            StaleTextError: The client edits a text that the host does not have.
+        """
+        edited = tuple(
+            WorkspaceFile(edit.path, self._edited(update.workspace, edit), open=True) for edit in update.edited
+        )
+        for file in (*update.changed, *edited):
+            self._texts.pop((update.workspace, file.path), None)
+            if file.open:
+                self._texts[update.workspace, file.path] = file.text
+        for path in update.removed:
+            self._texts.pop((update.workspace, path), None)
+        while len(self._texts) > MAX_TEXTS:
+            self._texts.popitem(last=False)
+        return replace(update, changed=update.changed + edited, edited=())
+
+    def _edited(self, workspace: str, edit: WorkspaceEdit) -> str:
+        old = self._texts.get((workspace, edit.path), "")
+        text = old[: edit.start] + edit.inserted + old[edit.end :]
+        if text_sum(text) != edit.check:
+            raise StaleTextError(f"The host does not have the text of {edit.path} that is edited. Send the whole text.")
+        return text
+
+
+def text_sum(text: str) -> int:
+    """Return the sum by which a text is recognised."""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"))
