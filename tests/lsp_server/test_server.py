@@ -130,7 +130,7 @@ async def test_cancelling_a_request_stops_the_engine(paced, start_client):
     with pytest.raises(Exception, match="canceled"):
         await request
     before = paced.steps
-    while not await asyncio.to_thread(paced.ended.acquire, timeout=0.1):
+    while not await asyncio.to_thread(paced.ended.acquire, timeout=0.5):
         steps(paced, 1)
     assert paced.steps < before + 100
 
@@ -294,7 +294,7 @@ async def test_a_cancelled_edit_frees_the_engine(paced, start_client):
     with pytest.raises(JsonRpcException):
         await edit
     before = paced.steps
-    while not await asyncio.to_thread(paced.ended.acquire, timeout=0.1):
+    while not await asyncio.to_thread(paced.ended.acquire, timeout=0.5):
         steps(paced, 1)
     assert paced.steps < before + 100
 

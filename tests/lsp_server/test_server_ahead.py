@@ -58,7 +58,7 @@ async def test_a_key_that_departs_ends_it_before_its_text_is_complete(paced, sta
         await acquire(semaphore)  # the suggestion, its end, and the next one, which has no permit for a step
     client.change(URI, 2, (0, 3), (0, 3), "y")
     task = asyncio.create_task(client.complete(URI, 0, 4))
-    while not await asyncio.to_thread(paced.ended.acquire, timeout=0.05):
+    while not await asyncio.to_thread(paced.ended.acquire, timeout=0.5):
         steps(paced, 1)
     assert paced.steps < 200
     steps(paced, 100)
