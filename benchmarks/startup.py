@@ -88,14 +88,18 @@ class FirstStart:
     cache_bytes: int
 
 
-async def measure_first_start(model: str) -> FirstStart:
+async def measure_first_start(model: str, *, compiling: bool) -> FirstStart:
     """Complete a line with an engine that finds an empty home.
 
-    numba's own cache, which it keeps beside the code of this checkout, is elsewhere and empty, too.
+    Args:
+        model: The engine's model.
+        compiling: Whether numba's own cache, which it keeps beside the code, is elsewhere and empty, too: so it is when
+            an installation starts for the first time. Later users of an installation find it filled.
     """
     with private_folders() as environment, tempfile.TemporaryDirectory(prefix="dl-first-") as home:
         cache = Path(home, "cache")
-        os.environ.update(environment, DRAFTLINE_CACHE_DIR=str(cache), NUMBA_CACHE_DIR=str(Path(home, "numba")))
+        own = {"NUMBA_CACHE_DIR": str(Path(home, "numba"))} if compiling else {}
+        os.environ.update(environment, DRAFTLINE_CACHE_DIR=str(cache), **own)
         try:
             client = EngineClient(EngineOptions(model=model))
             started = time.perf_counter()
@@ -104,7 +108,8 @@ async def measure_first_start(model: str) -> FirstStart:
             wall_s, cpu_s = time.perf_counter() - started, used_cpu_s(engine_processes(environment))
             await client.close()
         finally:
-            del os.environ["DRAFTLINE_CACHE_DIR"], os.environ["NUMBA_CACHE_DIR"]
+            for name in ("DRAFTLINE_CACHE_DIR", *own):
+                del os.environ[name]
         assert texts, "The first completion is empty."
         await asyncio.to_thread(end_engines, environment)
         return FirstStart(wall_s, cpu_s, tree_bytes(cache))
@@ -162,14 +167,17 @@ async def _idle_cpu_percent(processes: list[psutil.Process], seconds: float) -> 
 async def measure(options: argparse.Namespace) -> dict[str, float | bool]:
     """Take every measurement in private folders and return the figures by name."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    first = [await measure_first_start(options.model) for _ in range(options.first_starts)]
+    first = [await measure_first_start(options.model, compiling=False) for _ in range(options.first_starts)]
+    compiling = [await measure_first_start(options.model, compiling=True) for _ in range(options.compiling_starts)]
     with private_folders() as environment:
         os.environ.update(environment)  # `EngineClient` of this process finds its engine by these variables
         initialize_ms = await measure_initialize_ms(environment, options.runs)
         ready_s = await measure_ready_s(options.engine_runs)
         window = await measure_second_window(environment, options.idle_seconds)
     return {
-        **_figures(first),
+        **_figures("first_start", first),
+        **_figures("compiling_start", compiling),
+        **({"cache_mb": round(first[-1].cache_bytes / _MB)} if first else {}),
         "initialize_ms": round(statistics.median(initialize_ms), 1),
         "initialize_worst_ms": round(max(initialize_ms), 1),
         "model_ready_s": round(statistics.median(ready_s), 2),
@@ -180,13 +188,12 @@ async def measure(options: argparse.Namespace) -> dict[str, float | bool]:
     }
 
 
-def _figures(starts: list[FirstStart]) -> dict[str, float]:
+def _figures(name: str, starts: list[FirstStart]) -> dict[str, float]:
     if not starts:
         return {}
     return {
-        "first_start_s": round(statistics.median(each.wall_s for each in starts), 1),
-        "first_start_cpu_s": round(statistics.median(each.cpu_s for each in starts), 1),
-        "cache_mb": round(starts[-1].cache_bytes / _MB),
+        f"{name}_s": round(statistics.median(each.wall_s for each in starts), 1),
+        f"{name}_cpu_s": round(statistics.median(each.cpu_s for each in starts), 1),
     }
 
 
@@ -196,6 +203,12 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10, help="number of server starts (default: %(default)s)")
     parser.add_argument(
         "--first-starts", type=int, default=1, help="number of starts from nothing (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--compiling-starts",
+        type=int,
+        default=0,
+        help="number of starts from nothing that compile all kernels, a minute each or more (default: %(default)s)",
     )
     parser.add_argument("--model", default="default", help="model of the first start (default: %(default)s)")
     parser.add_argument("--engine-runs", type=int, default=3, help="number of engine starts (default: %(default)s)")
