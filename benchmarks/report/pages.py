@@ -92,7 +92,8 @@ def _table(table: Table, report: Report) -> str:
         rows = list(table.rows)
     if not rows:
         commands = ", ".join(f"`{BY_NAME[name].command('long')}`" for name in names)
-        return f"{commands} is not part of this report."
+        failed = any("failed" in report["runs"].get(name, {}) for name in names)
+        return f"{commands} gave no figures." if failed else f"{commands} is not part of this report."
     lines = [_line(table.heads), "|" + "---|" * len(table.heads)]
     lines += [_line(_cells(row, table.heads, report)) for row in rows]
     if "command" not in table.heads:

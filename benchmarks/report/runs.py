@@ -119,7 +119,7 @@ RUNS = (
     ),
     Run("next_edit", "next_edit", Size("--no-model", 0.3), Size("", 30.0)),
     Run("safety", "safety", Size("--limit 20", 1.0), Size("", 12.0)),
-    Run("worth", "worth", Size("--sessions 2", 2.0), Size("", 40.0)),
+    Run("worth", "worth", Size("--sessions 4", 2.0), Size("", 40.0)),
     Run("instruct", "instruct", None, Size("", 25.0)),
     Run("editor_latency", "editor_latency", None, Size("", 3.0)),
     Run("pregeneration", "pregeneration", None, Size("--sessions 10", 25.0)),

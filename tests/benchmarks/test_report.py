@@ -122,3 +122,6 @@ def test_a_figure_that_the_report_lacks_has_no_row():
 def test_a_table_of_another_form_is_a_sentence_with_its_command():
     shown = render("<!-- figures: soak -->\n<!-- end of figures -->", {"runs": {}})
     assert "`python -m benchmarks.soak` is not part of this report." in shown
+    failed = {"soak": {"command": "python -m benchmarks.soak", "failed": "It ended with status 1, without figures."}}
+    shown = render("<!-- figures: soak -->\n<!-- end of figures -->", {"runs": failed})
+    assert "`python -m benchmarks.soak` gave no figures." in shown
