@@ -119,7 +119,11 @@ def superseded_answer(job: Job) -> CompletionEvent | NextEdits:
 def supersedes(newer: Job, older: Job) -> bool:
     """Return whether a job makes an older one needless, which is cancelled then."""
     if isinstance(newer.payload, Closing):  # what nobody waits for would open the document again
-        return older.urgency is not Urgency.COMPLETE and older.document in newer.payload.documents
+        is_of_workspace = (
+            isinstance(older.payload, WorkspaceUpdate) and older.payload.workspace in newer.payload.workspaces
+        )
+        is_of_document = older.urgency is not Urgency.COMPLETE and older.document in newer.payload.documents
+        return is_of_workspace or is_of_document
     if Urgency.WORKSPACE in (newer.urgency, older.urgency) or was_sent_before(newer, older):
         return False
     if newer.urgency is Urgency.COMPLETE and older.urgency in {Urgency.PREPARE, Urgency.AHEAD}:

@@ -15,6 +15,7 @@ from tests.torture.tally import Round
 from tests.torture.world import ANSWER_S, World, introduce
 
 _ASKS = 30
+_STATE_FILES = ("telemetry.sqlite3", "off.json", "consent.json", "experiment.json", "drafting", "telemetry.sqlite3-wal")
 
 
 @contextmanager
@@ -55,6 +56,26 @@ def _full_state(world: World, chance: random.Random) -> Iterator[dict[str, str]]
 
 
 @contextmanager
+def _wrong_state(world: World, chance: random.Random) -> Iterator[dict[str, str]]:
+    """Anything but what was written lies in the place of files of the state folder."""
+    state = world.folder / "state"
+    state.mkdir(mode=0o700)
+    for name in chance.sample(_STATE_FILES, 4):
+        kind, path = chance.choice(("folder", "pipe", "loop", "bytes", "nested", "digits", "cut")), state / name
+        world.tally.counts[f"state: {kind}"] += 1
+        if kind == "folder":
+            (path / "inner").mkdir(parents=True)
+        elif kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "loop":
+            path.symlink_to(path)
+        else:
+            contents = {"bytes": chance.randbytes(5000), "nested": b"[" * 90_000, "digits": b"9" * 400, "cut": b"{"}
+            path.write_bytes(contents[kind])
+    yield {}
+
+
+@contextmanager
 def _mounted(folder: Path, options: str) -> Iterator[bool]:
     folder.mkdir(mode=0o700, exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"mode=700,{options}", "draftline-torture", str(folder)]
@@ -66,7 +87,7 @@ def _mounted(folder: Path, options: str) -> Iterator[bool]:
             subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-_DISKS = (_healthy, _short_files, _jumping_clock, _state_is_a_file, _read_only_state, _full_state)
+_DISKS = (_healthy, _short_files, _jumping_clock, _state_is_a_file, _read_only_state, _full_state, _wrong_state)
 
 
 def run(tally: Round, asks: int = _ASKS) -> None:

@@ -67,6 +67,16 @@ def _rule_files(folder: Path, chance: random.Random) -> None:
         (folder / name).write_bytes("\n".join(lines).encode("utf-8", "surrogateescape"))
 
 
+def _many_rules(folder: Path, chance: random.Random) -> None:
+    """As many one-letter rules as a file may have, in folders inside each other."""
+    deep = folder
+    for _ in range(chance.choice((3, 60))):
+        deep /= "d"
+        deep.mkdir()
+        (deep / ".gitignore").write_text("a\n" * chance.choice((20_000, 64_000)))
+        (deep / "file.py").write_text("x = 1\n")
+
+
 def _special_files(folder: Path, chance: random.Random) -> None:
     for name in chance.sample((".gitignore", ".draftline.toml", "pipe.py", "sub/.gitignore"), 2):
         (folder / name).unlink(missing_ok=True)
@@ -84,6 +94,8 @@ def _settings_files(folder: Path, chance: random.Random) -> None:
         "\0",
         "a" * 500_000,
         "[" + "a." * 5000 + "b]",
+        "a." * 31_990 + "a = 1",
+        '"=" . ' * 10_000 + "a = 1",
         "quiet_ms = nan",
     )
     (folder / ".draftline.toml").write_text(chance.choice(texts))
@@ -99,6 +111,7 @@ def _long_lines(folder: Path, chance: random.Random) -> None:
 def _deep_texts(folder: Path, chance: random.Random) -> None:
     size = chance.choice((8_000, 48_000))
     (folder / "Generic.java").write_text("A<" * (size // 2))
+    (folder / "Arrows.java").write_text("A=>" * 1100)
     (folder / "template.js").write_text("x = `\n" + "/*\n" * (size // 3))
     (folder / "braces.c").write_text("{" * size)
     (folder / "nested.py").write_text("\n".join(" " * depth + "if x:" for depth in range(min(size, 2000) // 10)))
@@ -134,6 +147,7 @@ _HOSTILITIES: tuple[Hostility, ...] = (
     _odd_names,
     _many_files,
     _junk,
+    _many_rules,
     _special_files,  # last: what is written after it would go into a pipe, or through a link out of the folder
 )
 

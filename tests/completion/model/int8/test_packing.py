@@ -3,10 +3,12 @@
 import os
 import shutil
 
+import numpy as np
 import pytest
 from filelock import FileLock
 
-from completion.errors import StorageError
+from completion.errors import ModelDamagedError, StorageError
+from completion.model.int8.block_sums import sealed
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.packing import FORMAT, packed_target
 from completion.model.store import converted_models
@@ -112,3 +114,48 @@ def test_packing_deletes_weights_that_no_process_has_read_for_a_month(model, tin
     load_packed(used, packed)
     load_packed(tiny_qwen[0], packed)
     assert folders(packed) == {packed_target(each, packed, "int8") for each in (used, tiny_qwen[0])}
+
+
+def overwrite(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def in_a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def cut(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+WRONG = {
+    "cut": cut,
+    "empty": lambda path: os.truncate(path, 0),
+    "overwritten": overwrite,
+    "nested": lambda path: path.write_text(sealed("[" * 100_000)),
+    "of other kinds": lambda path: path.write_text(sealed('{"sums": [], "sections": {}}')),
+    "without sums": lambda path: path.write_text(sealed('{"sums": [], "sections": {"rows": [0, "<u2", [1, 1]]}}')),
+    "of 400 digits": lambda path: path.write_text(sealed('{"sums": [' + "9" * 400 + "]}")),
+    "folder": in_a_folder,
+    "gone": lambda path: path.unlink(),
+}
+
+
+@pytest.mark.parametrize("name", ["index.json", "weights.bin"])
+def test_whatever_is_wrong_with_a_packed_form_it_is_packed_again(model, packed, name):
+    for make in WRONG.values():
+        form = load_packed(model, packed).folder
+        make(form / name)
+        assert load_packed(model, packed).sections
+    shutil.rmtree(form)
+    form.write_text("a file")
+    assert load_packed(model, packed).sections
+
+
+@pytest.mark.parametrize("change", [cut, overwrite])
+def test_a_file_that_changes_while_it_is_used_is_damaged_and_not_read_as_numbers(model, packed, change):
+    weights = load_packed(model, packed)
+    change(weights.folder / "weights.bin")
+    with pytest.raises(ModelDamagedError, match="damaged"):
+        weights.embeddings[np.array([0, 1])]
