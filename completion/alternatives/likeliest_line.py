@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from contextlib import closing
+from dataclasses import replace
 
 from completion.alternatives.branch_tree import BranchTree
 from completion.cancellation import CancelToken
@@ -118,7 +119,7 @@ class _Best:
         if attempt.stop is None or attempt.stop.reason not in OWN_ENDS or are_back(self._task, attempt):
             return
         total = self._total(attempt)
-        found = self._task.finish(attempt) if total > self.total else None
+        found = self._task.finish(replace(attempt, shown="")) if total > self.total else None  # without what binds it
         if isinstance(found, Suggestion) and _keeps_shown(found.text, attempt.shown):
             self.attempt, self.total = attempt, total
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from completion.decoding.decoder import TopTokens
 from completion.decoding.output_text import OutputText
+from completion.ending.word_end import cluster_ends
 
 
 def suggestion_ends(
@@ -33,12 +34,14 @@ def suggestion_ends(
     if places is None:
         return ()
     found, before = list[tuple[int, float]](), 0.0
+    whole_ends = cluster_ends(text)
     for index, (data, characters) in enumerate(output.parts(len(places) - 1)):
         taken = log_probabilities[index]
         top = top_tokens[index] if index < len(top_tokens) else None
         for start in _starts_of(data):
             beyond = len(data[len(start) :].decode("utf-8", "ignore"))
-            if end := places[max(0, characters - beyond)]:
+            end = places[max(0, characters - beyond)]
+            if end and end in whole_ends:
                 alike = _log_probabilities_of_others(top, start, token_bytes) if top is not None else ()
                 found.append((end, min(0.0, before + _log_sum(taken, *alike))))
         before += taken

@@ -38,16 +38,17 @@ def closers(text: str, context: Context) -> Ends:
     if its opener before the cursor is unclosed, or if the document lacks a closer. A text that ends before a closer is
     cut where it repeats the rest of the line. In comments, it only replaces what an editor has inserted.
     """
-    sure, within = len(text), text
-    if not context.within_comment(text):
-        sure -= begun_delimiter(text, context.language, context.before.string)
+    begun = 0 if context.within_comment(text) else begun_delimiter(text, context.language, context.before.string)
+    sure, within = len(text) - begun, text
+    if begun and context.before.string and context.line_after.startswith(context.before.string):
+        within = text[:sure]  # the document's delimiter would end one quote too early
     if context.language in _TAGGED:
         sure = min(sure, _before_end_tag(text, context))
     if context.before.comment:
         line = text.partition("\n")[0]
         return Ends(len(text), sure, replaces=_inserted(line, context.line_before, context.line_after)[0])
     if context.language in _TAGGED:
-        within = _without_tag_end(text, context)
+        within = _without_tag_end(within, context)
         doubled = doubled_end_tag(within, context.prefix, context.suffix)
         within = within if doubled is None else _before(within, doubled)
     covered, last, cut, settled = _settle(within, context)
@@ -140,10 +141,9 @@ def _in_code_of_string(text: str, found: Scan, context: Context) -> int | None:
 
 
 def _continues_in_string(text: str, found: Scan, context: Context) -> bool:
-    """Return whether the delimiter after the cursor ends a string that the text begins, as in `a": "b` before `"}`."""
-    inside = context.before.string
-    is_another = found.string_end > 0 and found.string == inside  # so `inside` is not empty: the text ends it
-    return is_another and context.line_after.startswith(inside) and context.unpaired(text) <= context.unpaired("")
+    """Return whether the document's end of the string ends another one that the text begins, as in `" + name + "`."""
+    is_another = found.string_end > 0 and found.string == context.before.string  # not empty: the text ends it
+    return is_another and context.after.string_end > 0 and context.unpaired(text) <= context.unpaired("")
 
 
 def _closers_in_string(text: str, found: Scan, context: Context) -> tuple[int, int, int | None]:
@@ -209,14 +209,24 @@ def _string_closer(text: str, found: Scan, after: str, context: Context) -> tupl
 
     Returns:
         Length of the document's delimiter if it is right after the cursor, to be replaced, else 0; offset to cut at
-        because the document's is further on, None for no cut.
+        because the document's is further on, None for no cut: where the text ends a string of its kind the last time.
     """
     inside, end = context.before.string, found.string_end
     if not inside or not text[:end].endswith(inside):
         return 0, None
     if not context.after.string_end:
         return 0, None
-    return (len(inside), None) if after.startswith(inside) else (0, end - len(inside))
+    if after.startswith(inside):
+        return len(inside), None
+    reopened = (text[: at + len(inside)] for at in range(len(text), end, -1) if text.startswith(inside, at))
+    ends = (each for each in reopened if context.scan(each).string != inside)
+    last = (len(each) - len(inside) for each in ends if _ends_alike(each.removesuffix(inside), context))
+    return 0, next(last, end - len(inside))
+
+
+def _ends_alike(text: str, context: Context) -> bool:
+    """Return whether a text ends in another string than it begins in, of the same kind."""
+    return _continues_in_string(text, context.scan(text), context)
 
 
 def _is_lacking(text: str, closer: int, context: Context) -> bool:
@@ -232,8 +242,10 @@ def _reach(context: Context) -> int:
 
 
 def _before(text: str, cut: int) -> str:
-    """Return the text before a closer, without the closer's line if nothing else is on it."""
+    """Return the text before a closer, without what only begins something: an opener, a line of blanks."""
     kept = text[:cut]
+    bare = kept.rstrip("([{ \t")
+    kept = bare if kept[len(bare) :].strip() else kept
     return kept.rstrip() if not kept[kept.rfind("\n") + 1 :].strip() else kept
 
 

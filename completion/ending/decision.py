@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,23 +22,33 @@ from completion.ending.word_end import unfinished, whole_words
 from completion.request import StopReason, Suggestion
 from completion.syntax.literals.styles import has_sentences
 
+_WORD = re.compile(r"[\w$]+")
+
 
 def mid_word(text: str, context: Context) -> Ends:
-    """End before a text inside or directly before a word, unless the request is manual: the tail would follow it."""
+    """End before a text inside or directly before a word: its tail would follow the text.
+
+    A manual request gets one, unless that begins with the tail of the word.
+    """
     after = context.line_after[:1]
     is_word = after.isalnum() or after == "_" or (after == "$" and not has_sentences(context.language))  # or formulas
-    return Ends(0, 0) if is_word and not context.invoked else whole(text)
+    if not is_word or not text:
+        return whole(text)
+    word, tail = _WORD.match(text), _WORD.match(context.line_after)
+    within = _WORD.fullmatch(context.line_before[-1:]) is not None
+    says_tail = within and word is not None and tail is not None and word.group() == tail.group()
+    return Ends(len(text) if context.invoked and not says_tail else 0, 0)
 
 
 RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
     unsafe: (DropReason.UNSAFE, None),
+    loops: (DropReason.EMPTY, StopReason.REPETITION),
     unfinished: (DropReason.UNFINISHED, None),
     mid_word: (DropReason.MID_WORD, None),
     code_fence: (DropReason.EMPTY, StopReason.STOP_TOKEN),
     line: (DropReason.EMPTY, StopReason.LINE_END),
     block: (DropReason.EMPTY, StopReason.BLOCK_END),
     surplus_end: (DropReason.DOUBLED_CLOSER, None),
-    loops: (DropReason.EMPTY, StopReason.REPETITION),
     following_lines: (DropReason.REPEATS_FOLLOWING, StopReason.SUFFIX_OVERLAP),
     suffix_overlap: (DropReason.EMPTY, None),
     closers: (DropReason.DOUBLED_CLOSER, None),
@@ -88,7 +99,8 @@ def shown(text: str, context: Context, limit: int | None = None) -> str:
     sure = min(decided.sure, len(text) if limit is None else limit)
     kept = text[: whole_words(text[: decided.maybe], sure)]
     kept = kept[: following_lines(kept, context).sure].rstrip()  # what ends the text may leave such a line last
-    shaped = _shaped(kept, closers(kept, context).replaces, context)
+    closed = closers(kept, context)  # it may leave a string closed that the text opens again, too
+    shaped = _shaped(kept[: closed.maybe], closed.replaces, context)
     return "" if isinstance(shaped, Dropped) else shaped
 
 

@@ -158,9 +158,12 @@ def code_line(text: str, context: Context) -> tuple[int, int] | None:
     announces = not context.line_before.strip()
     comments = MAX_COMMENTS if announces and not _line_above(context).startswith(mark) else 0
     start = 0
+    in_empty_docstring = len(context.before.string) == 3 and context.line_before.endswith(context.before.string)
     while (end := text.find("\n", start)) >= 0:
         line = text[start:end]
-        if comments and line.lstrip().startswith(mark):
+        if in_empty_docstring and not text[:end].strip():
+            pass  # its text begins on the next line
+        elif comments and line.lstrip().startswith(mark):
             comments -= 1
         elif announces and is_decorator(line, context.language):
             while scan(text[start:end], context.language).open:

@@ -95,7 +95,8 @@ def _phrase_ends(line: str) -> tuple[int, int]:
     period = backwards.find(backwards[:1], _MIN_PHRASE) if _has_words(line) else -1
     while period > 0:
         start = count - common_length(backwards, backwards[period:])
-        if _has_words(line[start - period : start]):
+        repeats = count - start >= (MIN_PHRASE_REPEATS - 1) * period
+        if (repeats or start < begun) and _has_words(line[start - period : start]):
             # Phrases that end further on are these again.
             begun = _first_end(line, period, range(start, min(begun, start + period)), begun)
             last = min(looped, start + period, count - (MIN_PHRASE_REPEATS - 1) * period + 1)

@@ -1,16 +1,18 @@
 """Ends a text that was cut short at a maximum with its last whole line or word.
 
-It ends never inside a word or string, nor with the bracket that begins what is missing.
+It ends never inside a word or string, nor with the bracket or comma that begins what is missing.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from completion.ending.context import Context
 from completion.ending.extent import code_line
 from completion.ending.rule import Ends
 from completion.request import Mode
+from completion.syntax.brackets import LINE_CLOSERS
 
 _WORD = re.compile(r"[\w$]")
 _OPENERS = "([{"
@@ -28,21 +30,44 @@ def unfinished(text: str, context: Context) -> Ends:
 
 
 def whole_words(text: str, limit: int) -> int:
-    """Return the length of the words that end in the first `limit` characters of a text."""
+    """Return the length of the words and other clusters that end in the first `limit` characters of a text."""
+    if limit not in (ends := cluster_ends(text)):
+        limit = max(end for end in ends if end < limit)
     return _start_of_word(text, limit) if _WORD.match(text, limit) else limit
 
 
+def cluster_ends(text: str) -> Collection[int]:
+    """Return the offsets in a text that split no grapheme cluster: no flag, joined emoji or letter with its marks."""
+    if text.isascii():
+        return range(len(text) + 1)
+    import regex  # noqa: PLC0415 - 2 MB that most code does not need
+
+    return {0, *(match.end() for match in regex.finditer(r"\X", text))}
+
+
 def _whole_words(text: str, context: Context) -> int:
-    """Return the length of the part that ends neither inside a word or string of the text nor with a bracket."""
-    end = len(text)
+    """Return the length of the part that ends inside no word or string of the text, nor with what begins another one.
+
+    A string of the text that the document's delimiter ends may be unfinished, but not empty.
+    """
+    end, begun = len(text), -1
     if not context.within_comment(text):  # quotes in a comment begin no string
         inside = context.scan(text)
-        still_first = inside.string and not inside.string_start and context.before.string
-        if inside.string and not still_first:
-            end = inside.string_start
+        is_first = inside.string == context.before.string and not inside.string_start
+        if inside.string and not is_first:
+            begun = inside.string_start
+            end = end if inside.string == context.before.string and context.after.string_end else begun
     end = _start_of_word(text, end)
-    bare = len(text[:end].rstrip(f"{_OPENERS} \t"))
-    return next((at for at in range(bare, end) if text[at] in _OPENERS), end)
+    if (
+        begun >= 0
+        and end - begun <= len(context.before.string)
+        and context.line_after.startswith(context.before.string)
+    ):
+        end = min(begun, end)
+    after = context.line_after.lstrip()[:1]
+    begin = f"{_OPENERS}," if after and after in LINE_CLOSERS else _OPENERS  # before a closer, no other item follows
+    bare = len(text[:end].rstrip(f"{begin} \t"))
+    return next((at for at in range(bare, end) if text[at] in begin), end)
 
 
 def _start_of_word(text: str, end: int) -> int:

@@ -94,6 +94,13 @@ def test_a_text_with_other_indentation_has_the_ends_of_its_words(tiny_model):
     assert attempt.ends("\n\tabc") == ()
 
 
+@pytest.mark.parametrize("cluster", ["🇬🇧", "👍🏽", "👩\u200d💻", "e\u0301", "नि"])
+def test_no_end_is_inside_a_cluster(tiny_model, cluster):
+    parts = tuple((bytes([byte]), 0.5) for byte in f"a{cluster}".encode())
+    ends = [end for end, _ in line_attempt(tiny_model, *parts).ends(f"a{cluster}")]
+    assert set(ends) == {1, len(cluster) + 1}
+
+
 def test_a_block_has_ends(tiny_model):
     block = line_attempt(tiny_model, (b"(", 0.4), (b")", 0.5), mode=Mode.BLOCK)
     assert chances(block, "()") == [(1, 0.4), (2, 0.2)]

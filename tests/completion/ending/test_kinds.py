@@ -1,0 +1,142 @@
+"""Kinds of texts that once left a document broken or empty: each is right in every language that has it."""
+
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from completion.decoding.stop_rules import StopRules
+from completion.ending.context import Context
+from completion.ending.decision import finished, shown, stop
+from completion.ending.mode import cursor_context
+from completion.ending.rule import Dropped, DropReason
+from completion.request import CompletionRequest, Mode, StopReason, Suggestion
+from completion.syntax.brackets import scan
+
+JOINED_BY = {
+    **dict.fromkeys(["python", "javascript", "typescript", "java", "csharp", "go", "kotlin", "swift", "dart"], " + "),
+    "cpp": " + ",
+    "lua": " .. ",
+    "php": " . ",
+    "elixir": " <> ",
+}
+LANGUAGES = st.sampled_from([*JOINED_BY, "rust", "ruby"])
+STRINGS = st.sampled_from([('f("Hello, ', '!");\n'), ('x = "Hello, ', '!"\n'), ('x = "{\\"name\\": \\"', '\\"}";\n')])
+VALUES = st.sampled_from(["name", "f(x)", 'f("x")', "a[1]", "user.name"])
+
+
+def context_at(prefix, suffix, language, **changes):
+    return Context.of(prefix, suffix, language, Mode.LINE, **changes)
+
+
+def finished_text(text, context):
+    result = finished(Suggestion(text), context)
+    return "" if isinstance(result, Dropped) else result.text
+
+
+def all_shown(text, context):
+    return {shown(text[:end], context) for end in range(len(text) + 1)}
+
+
+@given(st.sampled_from(sorted(JOINED_BY.items())), STRINGS, VALUES, st.sampled_from(["", "!", '!"', '!");\n']))
+def test_a_text_may_close_a_string_add_a_value_and_open_the_string_again(language, string, value, further):
+    name, operator = language
+    context = context_at(*string, name)
+    text = f'"{operator}{value}{operator}"'
+    assert finished_text(text + further, context).startswith(text)
+    for each in all_shown(text + further, context):
+        assert text.startswith(each) or each.startswith(text)
+        line = string[0] + each + string[1].partition("\n")[0]
+        assert scan(line, name).string == ""
+        assert each == "" or each.count('"') % 2 == 0
+
+
+PHRASES = {
+    "latin": '"one", ',
+    "cyrillic": '"да", ',
+    "chinese": "你好世界，",
+    "hindi": '"नमस्ते", ',
+    "flags": '"🇪🇸", ',
+    "emoji": '"👩\u200d💻", ',
+    "arabic": "مرحبا، ",
+    "greek": "λόγος; ",
+    "long": ", ".join(f'"word {number}"' for number in range(20)) + ", ",
+}
+
+
+@pytest.mark.parametrize("phrase", PHRASES.values(), ids=PHRASES)
+@given(LANGUAGES)
+@settings(max_examples=8)
+def test_a_loop_of_any_script_and_length_ends_after_its_first_run(phrase, language):
+    context = context_at("x = [", "]\n", language)
+    text = phrase * max(8, 80 // len(phrase))
+    ends = (stop(text[:end], context) for end in range(0, len(text) + 1, 5))
+    end = next(filter(None, ends))
+    assert end.reason is StopReason.REPETITION
+    assert end.length <= 2 * len(phrase)
+
+
+@given(LANGUAGES, st.integers(9, 20))
+def test_a_loop_of_many_lines_ends_after_its_first_run(language, count):
+    run = "".join(f"    call_{number}(a)\n" for number in range(count))
+    context = Context.of("f {\n", "\n", language, Mode.BLOCK)
+    end = stop(run * 3 + "    ", context)
+    assert (end.length, end.reason) == (len(run) - 1, StopReason.REPETITION)
+
+
+@given(
+    LANGUAGES,
+    st.lists(st.sampled_from(["🇪🇸", "👩\u200d💻", "e\u0301", "नि", "क्षि", "👍🏽", "x", " ", "+ "]), max_size=9),
+)
+def test_nothing_that_is_shown_ends_inside_a_cluster(language, parts):
+    text, context = "".join(parts), context_at("# ", "\n", language)
+    ends = {0, *(match.end() for match in regex.finditer(r"\X", text))}
+    for limit in range(len(text) + 1):
+        now = shown(text, context, limit)
+        assert len(text) - len(text.lstrip()) + len(now) in ends or len(now) in ends
+
+
+@given(LANGUAGES, st.sampled_from(["", '"']))
+@settings(max_examples=20)
+def test_what_a_maximum_cuts_leaves_nothing_that_only_begins(language, quote):
+    text = f'red{quote}, "green", f(a, "blue"), [3, "yellow"], {{1: "orange"}}'
+    context = context_at(f"x = [{quote}", f"{quote}]\n", language, cut_short=True)
+    for end in range(len(text)):
+        kept = finished(Suggestion(text[:end]), context)
+        if isinstance(kept, Suggestion):
+            assert kept.text.rstrip()[-1] not in "([{,"
+            line = f"x = [{quote}{kept.text}{quote[kept.replace_after :]}]"
+            assert scan(line, language).string == ""
+            assert '""' not in line
+
+
+TRIPLE = ["python", "kotlin", "swift", "java", "dart", "scala", "julia", "elixir", "groovy"]
+
+
+@pytest.mark.parametrize("language", TRIPLE)
+@pytest.mark.parametrize("closer", ['"""', ""])
+def test_a_text_between_triple_quotes_begins_on_the_next_line(language, closer):
+    request = CompletionRequest('class A {\n    x = """', f"{closer}\n    y = 1\n", language, invoked=True)
+    context = cursor_context(request)
+    text = '\n    One sentence.\n    """\n'
+    end = StopRules(request, context).text_end(text)
+    assert finished_text(text[: end.length], context) == "\n    One sentence."
+
+
+@pytest.mark.parametrize("language", TRIPLE)
+@pytest.mark.parametrize("text", ['"', '""', '"""'])
+def test_between_triple_quotes_a_lone_quote_is_nothing(language, text):
+    context = context_at('x = """', '"""\n', language, invoked=True)
+    assert finished_text(text, context) == ""
+
+
+@given(LANGUAGES, st.sampled_from(["le", "le.log(2)", "le = 1"]), st.sampled_from(["conso", "titles = [ti", "x.app"]))
+def test_a_manual_request_within_a_word_does_not_say_its_tail_again(language, text, before):
+    context = context_at(before, "le.log(1)\n", language, invoked=True)
+    assert finished(Suggestion(text), context) == Dropped(DropReason.MID_WORD)
+
+
+@given(LANGUAGES, st.sampled_from(["ab", "ab(1) + ", "lex", "lend.ab_"]))
+def test_another_text_of_a_manual_request_within_a_word_stays(language, text):
+    context = context_at("conso", "le.log(1)\n", language, invoked=True)
+    assert finished_text(text, context).rstrip() == text.rstrip()
