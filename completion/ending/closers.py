@@ -242,10 +242,8 @@ def _reach(context: Context) -> int:
 
 
 def _before(text: str, cut: int) -> str:
-    """Return the text before a closer, without what only begins something: an opener, a line of blanks."""
+    """Return the text before a closer, without the closer's line if nothing else is on it."""
     kept = text[:cut]
-    bare = kept.rstrip("([{ \t")
-    kept = bare if kept[len(bare) :].strip() else kept
     return kept.rstrip() if not kept[kept.rfind("\n") + 1 :].strip() else kept
 
 

@@ -28,16 +28,16 @@ _WORD = re.compile(r"[\w$]+")
 def mid_word(text: str, context: Context) -> Ends:
     """End before a text inside or directly before a word: its tail would follow the text.
 
-    A manual request gets one, unless that begins with the tail of the word.
+    A manual request gets one, unless that says the tail of the word, which would follow again as a word of its own.
     """
     after = context.line_after[:1]
     is_word = after.isalnum() or after == "_" or (after == "$" and not has_sentences(context.language))  # or formulas
     if not is_word or not text:
         return whole(text)
     word, tail = _WORD.match(text), _WORD.match(context.line_after)
-    within = _WORD.fullmatch(context.line_before[-1:]) is not None
-    says_tail = within and word is not None and tail is not None and word.group() == tail.group()
-    return Ends(len(text) if context.invoked and not says_tail else 0, 0)
+    is_again = word is not None and tail is not None and word.group() == tail.group()
+    within, apart = _WORD.match(context.line_before[-1:]), not _WORD.match(text[-1]) and "\n" not in text
+    return Ends(0 if not context.invoked or (is_again and within and apart) else len(text), 0)
 
 
 RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {

@@ -130,7 +130,11 @@ def test_between_triple_quotes_a_lone_quote_is_nothing(language, text):
     assert finished_text(text, context) == ""
 
 
-@given(LANGUAGES, st.sampled_from(["le", "le.log(2)", "le = 1"]), st.sampled_from(["conso", "titles = [ti", "x.app"]))
+@given(
+    LANGUAGES,
+    st.sampled_from(["le.log(2)", "le.log(2);", "le = f()"]),
+    st.sampled_from(["conso", "titles = [ti", "x.app"]),
+)
 def test_a_manual_request_within_a_word_does_not_say_its_tail_again(language, text, before):
     context = context_at(before, "le.log(1)\n", language, invoked=True)
     assert finished(Suggestion(text), context) == Dropped(DropReason.MID_WORD)
