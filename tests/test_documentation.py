@@ -43,7 +43,11 @@ def test_named_pages_exist():
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60).stdout.split()
     texts = [(ROOT / name).read_text(encoding="utf-8") for name in listed if (ROOT / name).exists()]
     named = {page for text in texts for page in MENTION.findall(text)}
-    assert {page for page in named if not (ROOT / page).exists()} <= {"docs/api.md", "docs/gguf.md", "docs/secrets.md"}  # of Ollama, of ggml, and of a test
+    assert {page for page in named if not (ROOT / page).exists()} <= {
+        "docs/api.md",
+        "docs/gguf.md",
+        "docs/secrets.md",
+    }  # of Ollama, of ggml, and of a test
 
 
 def test_images_of_the_documentation_are_used():

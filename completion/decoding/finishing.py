@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from completion.decoding.openings import as_before_code, may_be_missing
+from completion.closing.closing_texts import announced_texts, as_before_code, closing_texts
+from completion.closing.endings import are_text, closers_after, endings, still_to_close, with_open_line
 from completion.ending.closers import closers
 from completion.ending.context import Context
 from completion.ending.decision import committed, finished
 from completion.ending.rule import Dropped, DropReason
 from completion.grammar.constraint import RequestGrammar
-from completion.grammar.joining import Missing
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
@@ -70,8 +71,13 @@ class Finisher:
         waits = whole.invoked and whole.scan(stable).open
         known = len(self.forced) + len(shown.encode())
 
-        missing = Missing.NOTHING if waits else Missing.AS_BEFORE if whole.invoked else Missing.ANYTHING
-        cut = self.grammar.growing_cut(self.forced + written, known, missing)
+        def closers() -> tuple[Sequence[str], int]:
+            context = with_open_line(whole)
+            left_out = self._left_out(context)
+            alone = ("",) if left_out else ()  # the text may have the closers that are left out
+            return () if waits else (*alone, *endings(stable, context)), left_out
+
+        cut = self.grammar.growing_cut(self.forced + written, known, closers)
         return _cut_back(written, cut - len(self.forced))
 
     def _cut_by_grammar(self, suggestion: Suggestion, reason: StopReason) -> Suggestion | Dropped:
@@ -87,8 +93,10 @@ class Finisher:
         kept = _cut_back(written, self.grammar.longest_passing_cut(middle, replaced) - len(self.forced))
         if kept == suggestion.text:
             return suggestion
-        missing = may_be_missing(suggestion, reason, self.context)
-        if self.grammar.sound_when_joined(middle, missing, replaced):
+        if self._sound_when_closed(suggestion, reason):
+            return suggestion
+        line_rest = len(self.context.line_after.encode())
+        if self.grammar.sound_when_closed(middle, announced_texts(suggestion, self.context), line_rest):
             return suggestion
         if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
@@ -96,6 +104,24 @@ class Finisher:
             return Dropped(DropReason.SYNTAX)
         over = min(suggestion.replace_after, closers(kept, self.context).replaces)  # not a closer that was cut off
         return replace(suggestion, text=kept, replace_after=over)
+
+    def _sound_when_closed(self, suggestion: Suggestion, reason: StopReason) -> bool:
+        """Return whether a short text after a suggestion makes the document sound.
+
+        Closers after the cursor on its line are part of that text if they close what the suggestion leaves open.
+        """
+        context, replaced = with_open_line(self.context), suggestion.replace_after
+        rest = closers_after(self.context, replaced)
+        if rest not in (still_to_close(suggestion.text, context) or "") and not are_text(rest, self.context):
+            context = self.context
+        texts = closing_texts(suggestion, reason, context)
+        replaced_bytes = max(len(self.request.suffix[:replaced].encode()), self._left_out(context))
+        return self.grammar.sound_when_closed(self.forced + suggestion.text.encode(), texts, replaced_bytes)
+
+    def _left_out(self, context: Context) -> int:
+        """Return how many bytes after the cursor are not in a context."""
+        suffix = self.context.suffix
+        return len(suffix[: len(suffix) - len(context.suffix)].encode())
 
 
 def _cut_back(written: bytes, length: int) -> str:

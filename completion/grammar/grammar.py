@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from completion.grammar.indentation import IndentationRule
-from completion.grammar.joined_document import JoinedDocument
-from completion.grammar.joining import Joining
 from completion.grammar.lr.acceptor import Acceptor
-from completion.grammar.lr.advance import Snapshot
 from completion.grammar.lr.compiled_lexer import CompiledLexer
 from completion.grammar.lr.tables import Tables
 from completion.grammar.prefix_memory import PrefixMemory
-from completion.grammar.shortest import Shortest
 from completion.memory import drop_library
 from completion.syntax.languages import LANGUAGES, LanguageRow, language_address
 
@@ -26,23 +22,11 @@ class Grammar:
         self.acceptor = Acceptor(self.tables, CompiledLexer(self.tables), rule)
         self.acceptor.warm_up()
         self.prefixes = PrefixMemory(self.acceptor)
-        self.shortest = Shortest(self.tables, self.acceptor)
-
-    def joining(self, root: Callable[[], Snapshot | None], joined: JoinedDocument) -> Joining:
-        """Return what joins texts at the cursor of a document with the text after it.
-
-        Args:
-            root: Returns the snapshot where the texts begin; None if it is not known.
-            joined: The document.
-        """
-        begun, after = joined.text[joined.start : joined.end], joined.text[joined.end :]
-        return Joining(self.shortest, self.acceptor, root, begun, after, joined.sound)
 
     @property
     def size_bytes(self) -> int:
         """Approximate memory of the Python objects, within a third. May be read on any thread."""
-        parts = (self.tables, self.acceptor, self.prefixes, self.shortest)
-        return sum(part.size_bytes for part in parts)
+        return self.tables.size_bytes + self.acceptor.size_bytes + self.prefixes.size_bytes
 
 
 class Grammars:

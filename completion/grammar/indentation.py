@@ -6,16 +6,13 @@ body. Source: the Python language reference, section 2.1.8 (columns, tabs to mul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 from completion.grammar.lr.lexer import Lexeme
 from completion.grammar.lr.tables import Tables
 
 _TAB_COLUMNS = 8
-_BLOCK_COST = 3  # of a block on lines of its own, which is for those that cannot stay on the line of their head
-_BLOCKS = frozenset({"block", "_simple_statements", "_newline"})
 
 
 class Phase(IntEnum):
@@ -42,26 +39,13 @@ class Layout:
 
 
 class IndentationRule:
-    """The layout rule of Python. A text that starts inside a block can dedent out of it.
-
-    Attributes:
-        costs: The end of a line or block costs an insertion nothing, as the text after it mostly has it.
-        barred: A block has at least one statement.
-        unfinished: After the block of a `try` stands at least one handler.
-    """
+    """The layout rule of Python. A text that starts inside a block can dedent out of it."""
 
     def __init__(self, tables: Tables) -> None:
         by_name = {tables.symbol_name(symbol): symbol for symbol in range(tables.token_count)}
         self._newline, self._indent, self._dedent = (by_name[name] for name in ("_newline", "_indent", "_dedent"))
         self._colon = by_name[":"]
         self._comments = {by_name["comment"], by_name["line_continuation"]}
-        self.costs = {self._newline: 0, self._dedent: 0, self._indent: _BLOCK_COST}
-        self.barred = {(self._colon, self._newline), (self._indent, self._dedent)}
-        symbols = {each: tables.symbol_name(each) for each in range(tables.symbol_count)}
-        blocks = {each for each, name in symbols.items() if name in _BLOCKS}
-        self.unfinished = {
-            (each, block) for each, name in symbols.items() if name == "try_statement" for block in blocks
-        }
 
     def start(self) -> Layout:
         """Return the layout at the file's start."""
@@ -83,22 +67,6 @@ class IndentationRule:
             after_colon = symbol == self._colon
             return state if after_colon == state.after_colon else Layout(state.levels, Phase.INSIDE, after_colon)
         return _begin_line(state, _column_of(text, lexeme.start, column))
-
-    def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:
-        """Return the end of a line, with the indentation of the block that goes on or begins.
-
-        Where all columns are those of tabs, tabs make them.
-        """
-        assert isinstance(state, Layout)  # noqa: S101  made by `start` or `after`
-        levels = state.levels[: len(state.levels) - terminals.count(self._dedent)]
-        column = levels[-1] if levels else 0
-        tabs = 0 if any(each % _TAB_COLUMNS for each in levels) else column // _TAB_COLUMNS
-        if self._indent in terminals:
-            levels = (*levels, column + 1)
-        elif self._newline not in terminals:
-            return b"", state
-        spaces = (levels[-1] if levels else 0) - tabs * _TAB_COLUMNS
-        return b"\n" + b"\t" * tabs + b" " * spaces, replace(state, levels=levels)
 
 
 def _begin_line(state: Layout, column: int) -> Layout | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 from time import perf_counter
 
-from completion.grammar.joined_document import JoinedDocument
-from completion.grammar.joining import Joining, Missing
+from completion.grammar.joined_document import Closers, JoinedDocument
 from completion.grammar.suffix_check import line_ends
 
 
@@ -57,13 +55,11 @@ class NoAcceptor:
     Attributes:
         off_reason: Why there is no acceptor.
         joined: The document for the joined parse; None without a grammar.
-        joining: Joins completions with what follows them; None if the text before the cursor cannot be read.
         counters: Counters of the work so far.
     """
 
     off_reason: OffReason
     joined: JoinedDocument | None = None
-    joining: Joining | None = None
     counters: GrammarCounters = field(default_factory=GrammarCounters)
 
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
@@ -78,25 +74,19 @@ class NoAcceptor:
                 return len(middle)
             return self.joined.first_sound(line_ends(middle), middle, replaced)
 
-    def sound_when_joined(self, middle: bytes, missing: Missing, replaced: int = 0) -> bool:
-        """Return whether a short text between the completion and what follows it mends the document, or is not known.
-
-        See `JoinedCheck.mends`.
-        """
+    def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
+        """Return whether one of `closers` after the completion mends the document; see `JoinedCheck.mends`."""
         with self.counters.timed():
-            if self.joined is None or self.joining is None:
-                return missing is Missing.ANYTHING
-            return self.joined.mends_when_joined(middle, self.joining.joins(middle, missing, replaced))
+            return self.joined is None or self.joined.mends_when_closed(middle, closers, replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with the completion than without it."""
         with self.counters.timed():
             return self.joined is not None and self.joined.adds_errors(middle, replaced)
 
-    def growing_cut(self, middle: bytes, known: int, missing: Missing = Missing.NOTHING) -> int:
+    def growing_cut(self, middle: bytes, known: int, closers: Closers = lambda: ((), 0)) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
-            if self.joined is None or self.joining is None or self.joined.blind():
+            if self.joined is None or self.joined.blind():
                 return len(middle)
-            joins = partial(self.joining.joins, middle, missing)
-            return self.joined.growing_cut(middle, known, joins)
+            return self.joined.growing_cut(middle, known, closers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,6 @@ from completion.grammar.lr.advance import Snapshot
 _KEPT_TEXTS = 8  # texts with snapshots, and as many beginnings that were rejected
 MAX_READ_BYTES = 200_000  # bytes read for one prefix: about a second for an unknown text
 _NEAR_BYTES = 2000  # unread bytes that are read rather than searched for parts to skip: about 15 ms
-_MAX_BROKEN_BYTES = 20_000  # bytes of a broken text that are read to join a completion with what follows it
 _PIECE_BYTES = 1024  # bytes read between two checks of the cancel token
 _CHUNK_BYTES = 512  # distance between snapshots far from the cursor
 _SNAPSHOT_BYTES = 800  # of a snapshot without the stacks, which the acceptor counts
@@ -125,24 +123,6 @@ class PrefixMemory:
             if after is not None:
                 return after
         return None
-
-    def read_sound_lines(self, text: bytes) -> Snapshot | None:
-        """Return the snapshot after a broken text without the lines that cannot follow those before them.
-
-        None if too much of the text is unread, or the last line is such a line.
-
-        Raises:
-            GrammarBoundError: The text exceeds a bound of the parser.
-        """
-        _, known = self._resume(text)
-        unread = text[known.offsets[-1] :]
-        if len(unread) > _MAX_BROKEN_BYTES:
-            return None
-        snapshot = known.snapshots[-1]
-        *lines, last = re.split(rb"(?<=\n)", unread)
-        for line in lines:
-            snapshot = self._acceptor.read(snapshot, line) or snapshot
-        return self._acceptor.read(snapshot, last)
 
     def _resume(self, text: bytes) -> tuple[_Known | None, _Known]:
         """Return the cached text with the longest common beginning, and its snapshots up to there; else the start."""

@@ -148,14 +148,6 @@ class StackMachine:
         """Return whether `symbol` is an extra for every stack: it leaves the top state unchanged."""
         return all(any(a.extra for a in self.tables.actions(n.state, symbol)) for n in stacks.nodes)
 
-    def reduced(self, node: StackNode, count: int, symbol: int) -> list[StackNode]:
-        """Return the nodes after a reduction of a stack's `count` top entries to a non-terminal."""
-        below = [node]
-        for _ in range(count):
-            below = list(dict.fromkeys(parent for each in below[:MAX_PATHS] for parent in each.parents))
-        after = ((self.tables.goto(each.state, symbol), each) for each in below)
-        return [self._node(state, (each,)) for state, each in after if state]
-
     @property
     def size(self) -> int:
         """Number of interned nodes."""

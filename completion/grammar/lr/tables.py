@@ -144,7 +144,6 @@ class Tables:
                 f"The grammar has ABI version {self.abi_version}; supported are versions {SUPPORTED_ABI}. "
                 "Install another version of the grammar's package."
             )
-        self.symbol_count = int(self._struct.symbol_count)
         self.token_count = int(self._struct.token_count)
         self.state_count = int(self._struct.state_count)
         self.word_token = int(self._struct.keyword_capture_token)
@@ -153,7 +152,7 @@ class Tables:
         self.external_token_count = int(self._struct.external_token_count)
         self.scanner = self._read_scanner()
         self.external_symbols = [self._struct.external_scanner.symbol_map[i] for i in range(self.external_token_count)]
-        self._large_rows, self._row_width = self._struct.parse_table, self.symbol_count
+        self._large_rows, self._row_width = self._struct.parse_table, int(self._struct.symbol_count)
         self._large_states = int(self._struct.large_state_count)
         self._small_rows: dict[int, dict[int, int]] = {}
         self._entries: dict[int, tuple[Action, ...]] = {}
@@ -175,22 +174,11 @@ class Tables:
 
     def actions(self, state: int, symbol: int) -> tuple[Action, ...]:
         """Return the parser's actions in `state` for terminal `symbol`; empty if the symbol cannot follow."""
-        return self.entry(self._value(state, symbol))
-
-    def entry(self, index: int) -> tuple[Action, ...]:
-        """Return the actions of an entry of the parse table; empty for entry 0."""
+        index = self._value(state, symbol)
         entry = self._entries.get(index)
         if entry is None:
             entry = self._entries[index] = self._decode_entry(index)
         return entry
-
-    def row(self, state: int) -> dict[int, int]:
-        """Return the entry of each terminal and the state after each non-terminal that can follow in `state`."""
-        if state >= self._large_states:
-            return self._small_row(state)
-        start = state * self._row_width
-        values = enumerate(self._large_rows[start : start + self._row_width])
-        return {symbol: value for symbol, value in values if value}
 
     def goto(self, state: int, symbol: int) -> int:
         """Return the state after a reduction to `symbol` on top of `state`; 0 if there is none."""

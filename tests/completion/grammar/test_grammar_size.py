@@ -42,7 +42,7 @@ def test_a_grammars_size_is_that_of_its_objects_within_a_third(language):
         machine._sets,
         machine._shapes._roots,
         grammar.acceptor._probed,
-        grammar.acceptor.literals._by_start,
+        grammar.acceptor._literals._by_start,
         grammar.prefixes._known,
         grammar.prefixes._broken,
     )
