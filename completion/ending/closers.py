@@ -40,7 +40,7 @@ def closers(text: str, context: Context) -> Ends:
     """
     begun = 0 if context.within_comment(text) else begun_delimiter(text, context.language, context.before.string)
     sure, within = len(text) - begun, text
-    if begun and context.before.string and context.line_after.startswith(context.before.string):
+    if 0 < begun < len(context.before.string) and context.line_after.startswith(context.before.string):
         within = text[:sure]  # the document's delimiter would end one quote too early
     if context.language in _TAGGED:
         sure = min(sure, _before_end_tag(text, context))
