@@ -131,8 +131,10 @@ def is_on_network_disk(path: Path) -> bool:
     mounts = [one for one in psutil.disk_partitions(all=True) if real.is_relative_to(one.mountpoint)]
     nearest = max(mounts, key=lambda one: len(one.mountpoint), default=None)
     if sys.platform == "win32":
-        return str(real).startswith("\\\\") or (nearest is not None and "remote" in nearest.opts)
-    return nearest is not None and (":" in nearest.device or nearest.device.startswith("//"))
+        is_remote = str(real).startswith("\\\\") or (nearest is not None and "remote" in nearest.opts)
+    else:
+        is_remote = nearest is not None and (":" in nearest.device or nearest.device.startswith("//"))
+    return is_remote
 
 
 def check_private(path: Path) -> None:
@@ -161,9 +163,12 @@ def _of_user(kind: str) -> Path:
         path: Path = getattr(_DIRS, f"user_{kind}_path")
         if path.is_absolute():
             return path
-    if sys.platform == "win32":
+    user = ""
+    if sys.platform != "win32":
+        user = str(os.getuid())
+    if not user:
         raise StorageError("This user has no home folder. Set USERPROFILE to a folder.")
-    own = Path(tempfile.gettempdir()) / f"draftline-{os.getuid()}"
+    own = Path(tempfile.gettempdir()) / f"draftline-{user}"
     with writing_to(own, "HOME"):
         own.mkdir(mode=0o700, exist_ok=True)
     check_private(own)

@@ -9,6 +9,7 @@ import logging
 import os
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -101,7 +102,7 @@ def _content(path: Path, most_bytes: int, *, is_code: bool) -> bytes:
             raise StateFileError("it is no file")
         if found.st_size > most_bytes:
             raise StateFileError(f"it has {found.st_size} bytes, more than {most_bytes}")
-        if os.name == "posix":
+        if sys.platform != "win32":  # there owner and mode bits have no meaning
             if found.st_uid not in (os.geteuid(), 0):
                 raise StateFileError("another user owns it")
             if is_code and found.st_mode & _WRITABLE_BY_OTHERS:

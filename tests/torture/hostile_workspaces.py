@@ -72,7 +72,7 @@ def _many_rules(folder: Path, chance: random.Random) -> None:
     deep = folder
     for _ in range(chance.choice((3, 60))):
         deep /= "d"
-        deep.mkdir()
+        deep.mkdir(exist_ok=True)  # `_odd_names` makes such folders, too
         (deep / ".gitignore").write_text("a\n" * chance.choice((20_000, 64_000)))
         (deep / "file.py").write_text("x = 1\n")
 
@@ -123,7 +123,7 @@ def _odd_names(folder: Path, chance: random.Random) -> None:
     deep = folder
     for _ in range(chance.choice((10, 60))):
         deep = deep / "d"
-    deep.mkdir(parents=True)
+    deep.mkdir(parents=True, exist_ok=True)
     (deep / "deep.py").write_text("x = 1\n")
 
 
