@@ -54,7 +54,8 @@ export class NextEdits implements vscode.Disposable {
       this.onDiagnostics(editor ? [editor.document.uri] : []); // those that changed in the background
     }),
     vscode.window.onDidChangeTextEditorSelection(({ kind }) => {
-      this.isFollowing &&= kind === undefined; // by an extension: this one jumps and applies
+      const { Keyboard, Mouse } = vscode.TextEditorSelectionChangeKind;
+      this.isFollowing &&= kind !== Keyboard && kind !== Mouse; // an extension has moved it: this one, by a jump
       this.draw();
     }),
     vscode.window.onDidChangeTextEditorVisibleRanges(() => { this.draw(); }),
