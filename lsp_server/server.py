@@ -17,7 +17,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.protocol import JsonRPCNotification, JsonRPCRequestMessage, JsonRPCResponseMessage
 
 from lsp_server import messages
-from lsp_server.client_profile import profile_of
+from lsp_server.settings.client_profile import profile_of
 from lsp_server.wire.protocol import AnsweringProtocol
 
 if TYPE_CHECKING:

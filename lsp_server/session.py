@@ -12,7 +12,6 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from lsp_server import client_registration
-from lsp_server.client_profile import ClientProfile, profile_of
 from lsp_server.client_settings import ClientSettings
 from lsp_server.document_changes import DocumentChanges
 from lsp_server.documents.documents import Document, DocumentStore
@@ -27,6 +26,7 @@ from lsp_server.engine.consent import CONSENT_FILE, Consent, by_rules
 from lsp_server.engine.link import EngineLink
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, NextEditQuery, Switch
 from lsp_server.sending import Sending
+from lsp_server.settings.client_profile import ClientProfile, profile_of
 from lsp_server.settings.shared_file import state_file
 from lsp_server.settings.switched_off import OFF_FILE, SwitchedOff
 from lsp_server.settings.table import Settings

@@ -7,11 +7,11 @@ from dataclasses import replace
 from lsprotocol import types
 
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
-from lsp_server.client_profile import ClientProfile
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.settings.client_profile import ClientProfile
 from lsp_server.settings.experiment import NO_ARM
 from lsp_server.settings.switched_off import SwitchedOff
 from lsp_server.settings.table import ItemRange, Settings

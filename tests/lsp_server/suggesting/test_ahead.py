@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.request import SUPERSEDED, CompletionEvent
-from lsp_server.client_profile import ClientProfile
 from lsp_server.documents.text_lines import Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.settings.client_profile import ClientProfile
 from lsp_server.settings.table import Trigger
 from lsp_server.suggesting.ahead import LOOK_S
 from lsp_server.suggesting.narrowing import Remainder, Situation, typed_since

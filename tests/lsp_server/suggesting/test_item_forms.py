@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from lsp_server.client_profile import ClientProfile, profile_of
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.text_lines import Place
+from lsp_server.settings.client_profile import ClientProfile, profile_of
 from lsp_server.settings.experiment import NO_ARM
 from lsp_server.settings.table import DEFAULTS, ItemRange
 from lsp_server.suggesting.generation import Generation
