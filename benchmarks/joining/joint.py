@@ -91,7 +91,7 @@ class Joint:
         if number < self._last:
             return None
         if before is not None and self._last < len(self._lines):
-            return Fit.YES if depth(current) <= depth(before) else Fit.NO
+            return Fit.YES if depth(current) == depth(before) else Fit.NO
         if not self._is_whole:
             return Fit.SO_FAR
         return Fit.YES if self._acceptor.accepts_end(current) else self._as_far(number, current)

@@ -212,6 +212,20 @@ def test_a_whole_text_is_kept_and_one_with_a_bracket_too_many_is_cut():
     assert verdicts == [(Verdict.KEPT,) * 2, (Verdict.KEPT,) * 2, (Verdict.CUT,) * 2]
 
 
+@pytest.mark.parametrize(
+    ("language", "prefix", "text", "suffix", "invoked"),
+    [
+        ("java", "class A {\n  void f() {\n    g(1).h", "();\n  }", "\n  }\n\n  void k() {\n  }\n}\n", True),
+        ("c", "int f(void) {\n    return g(a, b", "c);\n}", "\n}\n\nint h(void) {\n    return 1;\n}\n", True),
+        ("javascript", "function f() {\n  const q = new URL", "rLoad} */", "}\n  q.set(a);\n}\n", False),
+    ],
+)
+def test_a_closer_that_stands_below_is_cut(language, prefix, text, suffix, invoked):
+    cursor = Cursor(searcher_of(language), prefix, suffix, language)
+    verdicts = cursor.verdicts(Triple(language, Kind.REPEATED, prefix, text, suffix), invoked=invoked)
+    assert verdicts == (Verdict.CUT, Verdict.CUT)
+
+
 def test_a_run_prints_its_figures(tmp_path, monkeypatch, capsys):
     for name in DATA:
         with gzip.open(tmp_path / name, "wt") as file:
