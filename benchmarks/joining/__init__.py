@@ -2,8 +2,7 @@
 
 What the tests leave out, because the search does not find it or because it keeps too much:
 
-- Python, a text that ends with the line break after a head: no insertion. All ways to a stack that are followed are
-  statements on the head's line, none is a block.
+- Python, an unfinished delimiter of a docstring: no insertion. Only whole ends of strings are tried.
 - Python and JavaScript, a keyword where a name must stand (`import as` of `import asyncio`, `const do`): no insertion.
   An insertion lengthens a word only to a keyword.
 - C++, an unfinished `#define` inside `#ifdef`: no insertion. Why is not known.

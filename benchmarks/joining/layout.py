@@ -34,6 +34,9 @@ class InsertedLayout(LayoutRule, Protocol):
     def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:
         """Return the text of layout terminals within an insertion, and the state after them."""
 
+    def before(self, state: object, pending: bytes) -> bytes:
+        """Return what stands between the blanks at a text's end and an insertion without layout at its start."""
+
 
 class FreeInsertions(FreeLayout):
     """The layout of languages whose layout the grammar describes completely."""
@@ -45,6 +48,10 @@ class FreeInsertions(FreeLayout):
     def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:  # noqa: ARG002
         """Return no text and the state unchanged."""
         return b"", state
+
+    def before(self, state: object, pending: bytes) -> bytes:  # noqa: ARG002
+        """Return a space."""
+        return b" "
 
 
 class IndentedInsertions(IndentationRule):
@@ -80,3 +87,14 @@ class IndentedInsertions(IndentationRule):
             return b"", state
         spaces = (levels[-1] if levels else 0) - tabs * _TAB_COLUMNS
         return b"\n" + b"\t" * tabs + b" " * spaces, replace(state, levels=levels)
+
+    def before(self, state: object, pending: bytes) -> bytes:
+        """Return a space, or on a line that is begun its indentation: that of a block after a colon."""
+        assert isinstance(state, Layout)  # made by `start` or `after`
+        if b"\n" not in pending or pending.strip():
+            return b" "
+        written = len(pending.rpartition(b"\n")[2].expandtabs(_TAB_COLUMNS))
+        column = state.levels[-1] if state.levels else 0
+        if state.after_colon:
+            column = max(column + 1, written)
+        return b" " * (column - written)

@@ -176,17 +176,19 @@ class Shortest:
         """Return a way with its spelling before a suffix; None if the acceptor rejects it."""
         begun, layout = way.origin, self._grammar.layout
         texts: list[bytes] = []
-        state, marks = begun.after.heads[0].layout, tuple[int, ...]()
+        start, state, marks = b" ", begun.after.heads[0].layout, tuple[int, ...]()
         for terminal in way.terminals:
             if terminal in layout.costs:
                 marks += (terminal,)
                 continue
             text = self.spellings.texts.get(terminal) or self._end_of_string(begun.after, b" ".join((b"", *texts)))
+            if not texts and not marks:
+                start = layout.before(state, begun.after.pending)
             line, state = layout.between(state, marks)
             texts, marks = [*texts, line + text], ()
         if not texts:
             return Insertion(begun.inserted, way.cost, begun.after)
-        inserted = b" ".join((b"", *texts)) + (b"" if suffix[:1].isspace() else b" ")
+        inserted = start + b" ".join(texts) + (b"" if suffix[:1].isspace() else b" ")
         after = self._read(begun.after, inserted)
         return None if after is None else Insertion(begun.inserted + inserted, way.cost, after)
 

@@ -65,6 +65,10 @@ def insertions_at(language, prefix, suffix, max_steps=100_000, searcher=None):
         ("python", "class A:\n    @prop", "\n", "class a : a"),
         ("python", "class A:\n    def f(self):\n        match x:", "\n", "case _ : a"),
         ("python", "x = 1  # a", "\ny = 2\n", ""),
+        ("python", "class A:\n    def f(self):\n", "\n", "a"),
+        ("python", "class A:\n    def f(self):\n      ", "\n", "a"),
+        ("python", "class A:\n\tdef f(self):\n\t\t", "\n", "a"),
+        ("python", "def f():\n    @a\n", "\n", "class a : a"),
     ],
 )
 def test_the_cheapest_terminals_are_found(language, prefix, suffix, terminals):
@@ -76,6 +80,12 @@ def test_what_a_language_demands_beyond_its_grammar_is_among_the_cheapest(indent
     prefix = f"def f():\n{indent}try:\n{indent}{unit}a()"
     found = [each.text for each in itertools.islice(insertions_at("python", prefix, "\n"), 4)]
     assert f"\n{indent}finally : a".encode() in [text.lstrip(b" ") for text in found]
+
+
+@pytest.mark.parametrize("text", ["def f():\n", "for a in b:\n    try:\n", "if a:\n    b\n    with c:\n"])
+def test_what_a_line_that_is_begun_lacks_is_indented(text):
+    """The parser of Python takes it, which is stricter than that of the grammar."""
+    compile(text + next(insertions_at("python", text, "\n")).text.decode() + "\n", "", "exec")
 
 
 @pytest.mark.parametrize(
