@@ -236,6 +236,22 @@ def test_a_closer_that_stands_below_is_cut(language, prefix, text, suffix, invok
     assert verdicts == (Verdict.CUT, Verdict.CUT)
 
 
+@pytest.mark.parametrize(
+    ("prefix", "text", "suffix"),
+    [
+        ("def f(", "a: int", "):\n\n\nx = 1\n"),
+        ("def f(", "a: int) -> int", "):\n\n\nx = 1\n"),
+        ("class A(", "B", "):\n\n\nx = 1\n"),
+        ("def f(", "a: int", "):\n    return a\n"),
+        ("if f(", "a", "):\n\nx = 1\n"),
+    ],
+)
+def test_a_head_before_its_colon_is_kept_also_without_a_body(prefix, text, suffix):
+    cursor = Cursor(searcher_of("python"), prefix, suffix, "python")
+    for kind in (Kind.WHOLE, Kind.START):
+        assert cursor.verdicts(Triple("python", kind, prefix, text, suffix), invoked=False)[1] is Verdict.KEPT
+
+
 def test_a_run_prints_its_figures(tmp_path, monkeypatch, capsys):
     for name in DATA:
         with gzip.open(tmp_path / name, "wt") as file:
