@@ -1,0 +1,116 @@
+"""The joint between a text and what stands after the cursor: whether the one can follow the other as it did before."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from completion.errors import GrammarBoundError
+from completion.grammar.lr.acceptor import Acceptor
+from completion.grammar.lr.advance import Snapshot
+from completion.grammar.suffix_check import HORIZON_BYTES
+
+_Key = tuple[int, object, bytes]
+
+
+class Fit(IntEnum):
+    """How well the text after the cursor follows a snapshot."""
+
+    NO = 0
+    SO_FAR = 1
+    YES = 2
+
+
+class Joint:
+    """Reads the text after the cursor from snapshots, line by line, at most up to the end of the enclosing construct.
+
+    What follows the document's own text before the cursor in the same way is a fit: from the first line at which the
+    parser is in the state that it has there in the document, all of the rest follows. Results are cached by line and
+    parser state.
+
+    Args:
+        acceptor: Acceptor of the language.
+        suffix: Text after the cursor.
+    """
+
+    def __init__(self, acceptor: Acceptor, suffix: bytes) -> None:
+        self._acceptor = acceptor
+        self.suffix = suffix
+        self._lines = suffix[:HORIZON_BYTES].splitlines(keepends=True)
+        self._is_whole = len(suffix) <= HORIZON_BYTES
+        if not self._is_whole and len(self._lines) > 1:
+            self._lines.pop()  # the last line is cut short
+        self._known: dict[_Key, Fit] = {}
+        self._reference: list[Snapshot] = []
+        self._last, self._broken = len(self._lines), -1
+
+    def refer_to(self, snapshot: Snapshot, level: int) -> None:
+        """Take a snapshot that fits for the document as it was: others must end the construct around the cursor alike.
+
+        Args:
+            snapshot: Snapshot before the text after the cursor.
+            level: Depth of the parser's stack at the cursor.
+        """
+        self._known.clear()
+        self._reference, current = [snapshot], snapshot
+        for number, line in enumerate(self._lines, 1):
+            after = self._read(current, line)
+            if after is None:
+                self._broken = number - 1
+                return
+            self._reference.append(after)
+            current = after
+            if depth(after) < level:
+                self._last = number
+                return
+        if self._is_whole and not self._acceptor.accepts_end(current):
+            self._broken = len(self._lines)
+
+    def fit(self, snapshot: Snapshot) -> Fit:
+        """Return how well the text after the cursor follows a snapshot."""
+        keys: list[_Key] = []
+        current, number = snapshot, 0
+        found: Fit | None = None
+        while found is None:
+            key = (number, current.heads, current.pending)
+            found = self._known.get(key)
+            if found is None:
+                keys.append(key)
+                found = self._at_line(number, current)
+            if found is None:
+                after = self._read(current, self._lines[number])
+                found = None if after is not None else self._as_far(number, current)
+                current, number = after or current, number + 1
+        self._known.update(dict.fromkeys(keys, found))
+        return found
+
+    def _at_line(self, number: int, current: Snapshot) -> Fit | None:
+        """Return the fit if it is known before a line is read."""
+        before = self._reference[number] if number < len(self._reference) else None
+        if before is not None and (current.heads, current.pending) == (before.heads, before.pending):
+            return Fit.YES
+        if number < self._last:
+            return None
+        if before is not None and self._last < len(self._lines):
+            return Fit.YES if depth(current) == depth(before) else Fit.NO
+        if not self._is_whole:
+            return Fit.SO_FAR
+        return Fit.YES if self._acceptor.accepts_end(current) else self._as_far(number, current)
+
+    def _as_far(self, number: int, current: Snapshot) -> Fit:
+        """Return the fit where a line cannot follow, which may be wrong in the document, too."""
+        if self._broken == number:
+            is_alike = number < len(self._lines) and depth(current) <= depth(self._reference[number])
+            return Fit.YES if is_alike else Fit.SO_FAR
+        is_begun = any(line.strip() for line in self._lines[:number])
+        return Fit.SO_FAR if is_begun and not self._reference else Fit.NO
+
+    def _read(self, snapshot: Snapshot, line: bytes) -> Snapshot | None:
+        try:
+            return self._acceptor.read(snapshot, line)
+        except GrammarBoundError:
+            return None
+
+
+def depth(snapshot: Snapshot) -> int:
+    """Return the number of entries of the shortest of a snapshot's stacks."""
+    return min(node.depth for head in snapshot.heads for node in head.stacks.nodes)
