@@ -162,9 +162,7 @@ def _register_life(server: DraftlineServer) -> None:
     @server.feature(types.INITIALIZE)
     def initialize(params: types.InitializeParams) -> None:
         server.remember(params)
-        if profile_of(params).has_inline:
-            _register_inline_completion(server)
-        else:
+        if not profile_of(params).has_inline:
             _register_list_completion(server)
 
     @server.feature(types.INITIALIZED)
@@ -216,6 +214,11 @@ def _register_tables(server: DraftlineServer) -> None:
 
 
 def _register_completion(server: DraftlineServer) -> None:
+    # Without explicit options pygls does not advertise the capability.
+    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
+    async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList:
+        return await server.session.inline_completion(params)
+
     @server.feature(messages.EDIT)
     async def edit(params: Any) -> dict[str, str]:  # noqa: ANN401 - untyped JSON
         with _refusing():
@@ -229,13 +232,6 @@ def _register_completion(server: DraftlineServer) -> None:
 
     server.feature(messages.NEXT_EDIT)(next_edits)
     server.feature(messages.COPILOT_NEXT_EDIT)(next_edits)
-
-
-def _register_inline_completion(server: DraftlineServer) -> None:
-    # Without explicit options pygls does not advertise the capability.
-    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
-    async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList:
-        return await server.session.inline_completion(params)
 
 
 def _register_list_completion(server: DraftlineServer) -> None:

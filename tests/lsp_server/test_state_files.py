@@ -67,7 +67,7 @@ def use_off(path):
 def use_consent(path):
     answers = Remembered(path, answers_of, _Answers("salt", {}))
     answers.get()
-    answers.change(_Answers("salt", {"a": True}), {"salt": "salt", "answers": {"a": True}})
+    answers.change(lambda _: (_Answers("salt", {"a": True}), {"salt": "salt", "answers": {"a": True}}))
     assert Remembered(path, answers_of, _Answers("", {})).get() == _Answers("salt", {"a": True})
 
 

@@ -18,6 +18,7 @@ from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
 from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import packed_name, partial_folder, read_record
+from completion.model.store.disk import sync_files
 from completion.model.store.gguf_source import has_kernels, source_files
 from completion.model.store.tensor_shapes import checked_tensors
 from completion.model.worker_threads import usable_threads
@@ -74,7 +75,8 @@ def pack(folder: Path, target: Path, form: Form, progress: Progress) -> None:
     try:
         unfinished.mkdir()
         run_apart(f"{__name__}:write_packed", folder, unfinished, form, progress=progress)
-        unfinished.rename(target)  # what a power failure then takes of it, its sums tell
+        sync_files(unfinished)
+        unfinished.rename(target)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from filelock import FileLock, Timeout
-
 from completion.errors import StorageError
 from completion.model.store.disk import sha256_of, size_of, storage_errors, sync_files
 from completion.paths import cache_dir
@@ -152,6 +150,8 @@ def delete_superseded(folder: Path, origin: str) -> None:
 def delete_unless_held(folder: Path) -> None:
     """Delete a folder, unless another process holds its lock or the system keeps its files."""
     lock = folder.with_name(f"{folder.name.removesuffix(PARTIAL)}.lock")
+    from filelock import FileLock  # noqa: PLC0415 - a GPU's benchmark reads records without it
+
     with suppress(OSError), FileLock(lock, timeout=0):
         shutil.rmtree(folder)
 
@@ -244,6 +244,8 @@ def lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator
     Raises:
         StorageError: The other process has written nothing into the folder for half an hour.
     """
+    from filelock import FileLock, Timeout  # noqa: PLC0415 - as above
+
     lock = FileLock(folder.with_name(f"{folder.name}.lock"))
     written, deadline = -1, 0.0
     while True:

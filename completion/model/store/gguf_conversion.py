@@ -89,7 +89,11 @@ def _config(source: GgufFile, *, tied: bool) -> dict[str, object]:
         "eos_token_id": source.field("tokenizer.ggml.eos_token_id", None),
     }
     scales = {name: source.parameter(field, None) for field, name in _SCALES.items()}
-    config |= {name: _decimal(value) for name, value in scales.items() if value is not None}
+    config |= {
+        name: value if isinstance(value, int) else _decimal(value)
+        for name, value in scales.items()
+        if value is not None
+    }
     return config | _rope_scaling(source)
 
 

@@ -16,7 +16,7 @@ from completion.model.transformer import has_int8_instructions
 from completion.paths import module_environment
 from completion.progress import silent
 from drafting import compiled
-from drafting.machine_code.image import Code, _body, _codes, is_whole, write_image
+from drafting.machine_code.image import Code, _read, is_whole, write_image
 from drafting.machine_code.objects import _EXECUTABLE, IS_LINKABLE, _Object
 from tests.tiny_models import write_tiny_model
 
@@ -97,9 +97,9 @@ def test_an_image_whose_code_ends_its_process_is_emptied(tmp_path: Path) -> None
 
 def codes_in(image: Path) -> list[Code]:
     """Return the code of an image."""
-    body = _body(image)
-    assert body is not None
-    return _codes(body)
+    codes = _read(image)
+    assert codes is not None
+    return codes
 
 
 def with_traps(content: bytes) -> bytes:

@@ -37,7 +37,6 @@ def blocked(path):
     [
         ("lock_path", "DRAFTLINE_RUNTIME_DIR"),
         ("endpoint_path", "DRAFTLINE_RUNTIME_DIR"),
-        ("log_path", "DRAFTLINE_STATE_DIR"),
     ],
 )
 def test_a_file_that_the_host_cannot_write_is_a_storage_error_with_what_to_do(runtime, name, variable):
@@ -65,7 +64,8 @@ def test_a_log_folder_that_cannot_be_made_is_a_storage_error(runtime):
 
 
 async def test_a_file_for_the_hosts_output_that_cannot_be_written_is_an_error_in_the_status(runtime):
-    blocked(host_address("staged", "auto").crash_path)
+    logs = blocked(runtime / "state" / "elsewhere")
+    (runtime / "state" / "logs").symlink_to(logs / "missing")
     client = EngineClient(OPTIONS)
     with pytest.raises(StorageError, match="DRAFTLINE_STATE_DIR"):
         await client.connect()

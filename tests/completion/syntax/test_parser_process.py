@@ -234,7 +234,7 @@ def test_results_are_of_the_types_that_the_functions_declare(parser):
         (cache_document, language, text.encode()),
     ]
     for function, *arguments in calls:
-        assert repr(parser(function, *arguments)) == repr(function(*arguments))
+        assert parser(function, *arguments) == function(*arguments)
 
 
 def test_no_child_outlives_a_killed_parent():

@@ -64,8 +64,9 @@ def ordinary_files():
 
     The other half chose the bounds of `secret_contents.py`.
     """
-    roots = [Path(sysconfig.get_paths()[name]) for name in ("stdlib", "purelib")]
-    files = sorted({path for root in roots for path in root.rglob("*") if path.suffix in ENDINGS and path.is_file()})
+    stdlib, installed = (Path(sysconfig.get_paths()[name]) for name in ("stdlib", "purelib"))
+    found = [path for path in stdlib.rglob("*") if "site-packages" not in path.parts] + [*installed.rglob("*")]
+    files = sorted({path for path in found if path.suffix in ENDINGS and path.is_file()})
     random.Random(1).shuffle(files)
     return files[1::2]
 

@@ -265,7 +265,7 @@ def test_the_demos_table_has_each_position_on_one_line_of_a_terminal_of_80_colum
 
 @pytest.mark.parametrize(
     ("command", "sentence"),
-    [("forget", "End the engines and delete all learned"), ("models get", "Download and convert a model")],
+    [("forget", "End the engines and delete all that was recorded"), ("models get", "Download and convert a model")],
 )
 def test_the_help_of_a_command_says_what_it_does(command, sentence, capsys):
     with pytest.raises(SystemExit):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
@@ -87,8 +88,8 @@ async def test_what_is_switched_off_stays_off_in_other_servers_without_its_name_
     assert json.loads(where["off_path"].read_text())["off"] == []
 
 
-async def test_a_switch_that_cannot_be_remembered_says_so_and_holds_until_the_server_ends(tmp_path):
-    editor = ScriptedEditor("x = ", off_path=tmp_path / "missing" / "off.json")
+async def test_a_switch_that_cannot_be_remembered_says_so_and_holds_until_the_server_ends():
+    editor = ScriptedEditor("x = ", off_path=Path("/proc/missing/off.json"))  # where nobody can make a folder
     said = editor.quiet.switch(Switch(OffScope.FILE, URI, is_off=True), editor.document)
     assert "until the server ends" in said
     assert (await editor.ask()).reason is EmptyReason.FILE_OFF
