@@ -12,7 +12,6 @@ from completion.model.architecture import Architecture
 from completion.model.dense.quantized_linear import Int4Linear, Int8Linear
 from completion.model.families import family_of, layer_names
 from completion.model.gpu_memory import WeightFormat
-from completion.model.store.tensor_shapes import checked_tensors
 from completion.model.weights import StoredTensor, Tensors, head_name
 
 _KINDS = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -124,6 +123,8 @@ def read_weights(
         ModelDamagedError: A file is damaged, or its tensors are not those of the config.
         UnsupportedModelError: A tensor has a format that is not read, or a shape that has no product of 4-bit weights.
     """
+    from completion.model.store.tensor_shapes import checked_tensors  # noqa: PLC0415 - a GPU may be without the store
+
     tensors = checked_tensors(folder, architecture)
     family = family_of(architecture.family)
 
