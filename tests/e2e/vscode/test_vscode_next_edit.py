@@ -182,6 +182,11 @@ def test_a_snooze_removes_it(renamed):
     renamed.command("End the Snooze")
 
 
-def test_tab_indents_where_it_indents_a_line(renamed):
-    renamed.press("Control+Home", "Tab")
-    renamed.wait_for_line("    import fastjson")
+def test_tab_indents_where_it_indents_a_line(edit):
+    window = edit(IMPORT + USES)
+    window.press("Control+Home", "End", "Control+Shift+ArrowLeft")
+    window.type("fastjson")
+    window.press("Home")
+    wait_for_added(window, "fastjson")
+    window.press("Tab")
+    window.wait_for_line("    import fastjson")
