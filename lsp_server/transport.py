@@ -163,8 +163,9 @@ def _read(descriptor: int) -> bytes:
 
 async def _watch_client(server: DraftlineServer, on_gone: Callable[[], None]) -> None:
     """Call `on_gone` when the process whose id the client gave in `initialize` has ended."""
+    parent = os.getppid()  # the client may end at once
     await server.introduced.wait()
-    if server.process_id is not None and is_above(server.process_id):
+    if server.process_id is not None and (server.process_id == parent or is_above(server.process_id)):
         await wait_for_end(server.process_id)
         _log.info("The client's process has ended.")
         on_gone()
