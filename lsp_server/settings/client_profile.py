@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lsprotocol import types
 
-from lsp_server.settings.table import ItemRange
+from lsp_server.settings.item_range import ItemRange
 
 _LSP_MODE = "emacs"
 _ITEM_RANGES = {

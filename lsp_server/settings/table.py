@@ -14,6 +14,7 @@ from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.remote.address import EngineMode, Kind
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.settings.item_range import ItemRange
 from lsp_server.settings.rows import Scope, Setting, rows_of, setting
 
 
@@ -30,15 +31,6 @@ class NextEditMode(StrEnum):
     AUTO = "auto"
     MANUAL = "manual"
     OFF = "off"
-
-
-class ItemRange(StrEnum):
-    """What an item of the editor replaces after the cursor; `auto` is what the editor is known to handle."""
-
-    AUTO = "auto"
-    CURSOR = "cursor"
-    REPLACED = "replaced"
-    LINE = "line"
 
 
 LogLevel = Literal["debug", "info", "warning", "error"]

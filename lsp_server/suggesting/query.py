@@ -14,7 +14,8 @@ from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.client_profile import ClientProfile
 from lsp_server.settings.experiment import Arm
-from lsp_server.settings.table import ItemRange, Settings
+from lsp_server.settings.item_range import ItemRange
+from lsp_server.settings.table import Settings
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Situation
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.settings.table import ItemRange
+from lsp_server.settings.item_range import ItemRange
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import Remainder, inserted
 from lsp_server.suggesting.query import Query

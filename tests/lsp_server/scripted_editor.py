@@ -13,8 +13,9 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.client_profile import ClientProfile
 from lsp_server.settings.experiment import NO_ARM
+from lsp_server.settings.item_range import ItemRange
 from lsp_server.settings.switched_off import SwitchedOff
-from lsp_server.settings.table import ItemRange, Settings
+from lsp_server.settings.table import Settings
 from lsp_server.status import StatusReporter
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Query, selected_text, situation_at
