@@ -42,10 +42,9 @@ class PacedEcho:
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Prepare nothing."""
 
-    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
+    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:  # noqa: ARG002 - the protocol's
         """Return none."""
-        cancel.raise_if_cancelled()
-        return NextEdits(()[: len(request.lines)])
+        return NextEdits()
 
     def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
         """Read nothing."""
