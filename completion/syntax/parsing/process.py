@@ -39,8 +39,8 @@ WALL_LIMIT_S = 10.0
 REFUSED_CALLS = 100
 """Number of calls for a document that are refused after one exceeded a bound: they would exceed it too."""
 WITHDRAWN_S = 0.05
-"""Time in seconds for which a call goes on whose caller was cancelled. An ordinary text takes less, and is then cached
-for the next call; what takes longer is ended with the child."""
+"""CPU time in seconds that a call may take whose caller was cancelled. An ordinary text takes less, also on a busy
+machine, and is then cached for the next call; what takes longer is ended with the child."""
 POLL_INTERVAL_S = 0.02
 """Interval between two checks of the cancel token, and of a child's bounds without the kernel, in seconds."""
 
@@ -157,23 +157,22 @@ class ParserProcess:
                 self.raise_if_cancelled()
             except CancelledError:
                 if not answer.cancel():
-                    ending = threading.Timer(WITHDRAWN_S, self._kill, (call,))
-                    ending.daemon = True
-                    ending.start()
+                    self._withdraw(call)
                 raise
             self._kill(call, after_s=0.0 if not self._by_kernel and self._exceeds_bounds() else self._wall_limit_s)
 
     def _exceeds_bounds(self) -> bool:
         child = self._child
-        cpu_s, memory_bytes = (0.0, 0) if child is None else _used_by(child)
-        return cpu_s - self._earlier_cpu_s > self._limits[0] or memory_bytes > self._limits[1]
+        if child is None:
+            return False
+        return _cpu_s(child) - self._earlier_cpu_s > self._limits[0] or _memory_bytes(child) > self._limits[1]
 
     def _exchange(self, call: bytes) -> bytes:
         """Send a call and return its answer. Runs on its own thread, because a pipe can block in both directions."""
         child = self._living_child()
         assert child.stdin is not None  # noqa: S101  both are pipes
         assert child.stdout is not None  # noqa: S101
-        self._earlier_cpu_s = 0.0 if self._by_kernel else _used_by(child)[0]
+        self._earlier_cpu_s = _cpu_s(child)
         self._running = call, time.monotonic()
         try:
             write(child.stdin, call)
@@ -207,6 +206,16 @@ class ParserProcess:
             child.kill()
             child.wait()
 
+    def _withdraw(self, call: bytes) -> None:
+        """Kill the child once a call has used the CPU for `WITHDRAWN_S`, or for its whole time without using it."""
+        child = self._child
+        if not self._running or self._running[0] is not call or child is None:
+            return
+        self._kill(call, after_s=0.0 if _cpu_s(child) - self._earlier_cpu_s >= WITHDRAWN_S else self._wall_limit_s)
+        again = threading.Timer(WITHDRAWN_S, self._withdraw, (call,))
+        again.daemon = True
+        again.start()
+
     def _kill(self, call: bytes, after_s: float = 0.0) -> None:
         """Kill the child if it has run a call for so long: the exchange ends with an error."""
         with self._killing:
@@ -234,13 +243,24 @@ def _results_of(function: Callable[..., Any]) -> TypeAdapter[Any]:
     return TypeAdapter(get_type_hints(function).get("return", Any))
 
 
-def _used_by(child: subprocess.Popen[bytes]) -> tuple[float, int]:
-    """Return the CPU time of a child in seconds and its resident memory in bytes, zeros if it has ended."""
+def _cpu_s(child: subprocess.Popen[bytes]) -> float:
+    """Return the CPU time of a child in seconds, zero if it has ended."""
+    if sys.platform == "linux":  # which knows the clock of each process by its number, without psutil's import
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(~child.pid << 3 | 2)
+    else:
+        import psutil  # noqa: PLC0415 - Linux does without it
+
+        with contextlib.suppress(psutil.Error):
+            times = psutil.Process(child.pid).cpu_times()
+            return float(times.user + times.system)
+    return 0.0
+
+
+def _memory_bytes(child: subprocess.Popen[bytes]) -> int:
+    """Return the resident memory of a child in bytes, zero if it has ended."""
     import psutil  # noqa: PLC0415 - Linux does without it
 
-    try:
-        process = psutil.Process(child.pid)
-        times = process.cpu_times()
-        return times.user + times.system, process.memory_info().rss
-    except psutil.Error:
-        return 0.0, 0
+    with contextlib.suppress(psutil.Error):
+        return int(psutil.Process(child.pid).memory_info().rss)
+    return 0

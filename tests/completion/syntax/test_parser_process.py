@@ -268,8 +268,9 @@ def test_requests_that_take_turns_watch_their_own_tokens_and_documents(parser):
         contexts["hostile"].run(parser, definitions, *SMALL)
 
 
-AFTER_S = 0.5
-"""Bound on what is left after the last cancel: ten times `WITHDRAWN_S`, since a busy machine schedules late."""
+AFTER_S = 8
+"""Bound on what is left after the last cancel, in seconds: less than one of the calls takes by itself, and more than
+`WITHDRAWN_S` of CPU time take on a busy machine."""
 
 
 class CancelledWhileItWaits(CancelToken):
