@@ -104,13 +104,22 @@ class Task(ABC):
             if len(stable) >= limit:
                 return
             all_kept, growing = kept == attempt.output.tokens, attempt.output.growing()
-            now = shown(growing, self.context, limit) if self.request.filters else growing
+            now = shown(growing, self.context, limit) if self.request.filters else self._kept_lines(growing[:limit])
             if len(now) > len(stable) or (all_kept and growing.count("\n") > lines):
                 stable, lines = now, growing.count("\n")
                 visible = self._visible_part(attempt, stable, all_kept=all_kept)
                 attempt.shown = visible if visible.startswith(attempt.shown) else attempt.shown
 
         yield from attempt.stream(cancel, show)
+
+    def _kept_lines(self, text: str) -> str:
+        """Return the part of an unfiltered text that no stop rule takes back: of several lines, those that are whole.
+
+        A line may turn out to be the one before which the block ended; the turn of a conversation ends nowhere else.
+        """
+        if self.request.messages or "\n" not in text:
+            return text
+        return text[: text.rfind("\n")].rstrip()
 
     def _visible_part(self, attempt: Attempt, stable: str, *, all_kept: bool) -> str:
         """Return what may be shown of an attempt with a stable prefix: also a line whose brackets are still open."""

@@ -16,7 +16,7 @@ from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.ending.mode import cursor_context
 from completion.ending.rule import Dropped
-from completion.request import CompletionRequest, Mode
+from completion.request import CompletionRequest, GrammarMode, Mode
 from drafting.verifier import MODEL
 from tests.completion.grammar.acceptors import GRAMMARS
 from tests.completion.tasks import prompt_of
@@ -47,15 +47,15 @@ class DictatedTask(Task):
         return Dictation(self.tokenizer.encode(self.text), constraints, self.step_tokens)
 
 
-def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, max_tokens=1000, step_tokens=1):
+def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, max_tokens=1000, step_tokens=1, **more):
     """Return every text that a client sees while `text` is generated, and the text of the result."""
-    shown, result = shown_and_outcome(loaded, language, prefix, text, suffix, mode, max_tokens, step_tokens)
+    shown, result = shown_and_outcome(loaded, language, prefix, text, suffix, mode, max_tokens, step_tokens, **more)
     return shown, "" if isinstance(result, Dropped) else result.text
 
 
-def shown_and_outcome(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, max_tokens=1000, step_tokens=1):
+def shown_and_outcome(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, max_tokens=1000, step_tokens=1, **more):
     """Return every text that a client sees while `text` is generated, and the suggestion or the reason for none."""
-    request = CompletionRequest(prefix, suffix, language, mode=mode, max_tokens=max_tokens, healing=False)
+    request = CompletionRequest(prefix, suffix, language, mode=mode, max_tokens=max_tokens, healing=False, **more)
     prompt = prompt_of(loaded, request)
     grammar = open_grammar(request, prompt.healed, GRAMMARS)
     record = RunRecord(lambda: 0.0)
@@ -149,6 +149,28 @@ def test_the_result_does_not_depend_on_how_many_tokens_a_step_has(tiny_model, se
     document = "python", code[:at], text, suffix[:broken] + suffix[broken + 1 :], draw.choice((Mode.LINE, Mode.BLOCK))
     results = {shown_and_result(tiny_model, *document, most, count)[1] for count in (1, 2, 3, 5, 8)}
     assert len(results) == 1
+
+
+@pytest.mark.parametrize("mode", [Mode.LINE, Mode.BLOCK])
+@pytest.mark.parametrize(
+    ("language", "prefix", "text"),
+    [
+        ("python", "def f(a):\n    ", "if a:\n        return 1\n    return 2\n\n\ndef g():\n    pass\n"),
+        ("python", "", "# a\n@b\ndef f():\n    return 1\n\nx = 1\ny = 2\n"),
+        ("java", "class A {\n  void f() {\n    ", "if (a) {\n      b();\n    }\n  }\n\n  void g() {\n"),
+        ("go", "func f() {\n\t", "return\n}\n\nfunc g() {\n\treturn\n}\n"),
+        ("rust", "", "fn f() -> u8 {\n    1\n}\n\nfn g() {}\n\nfn h() {}\n"),
+        ("ruby", "def f\n  ", "a\nend\n\ndef g\n  b\nend\n"),
+        ("yaml", "a:\n  ", "b: 1\n  c: 2\nd: 3\ne: 4\n"),
+        ("sql", "", "SELECT a\nFROM b;\n\nSELECT c;\n"),
+    ],
+)
+def test_without_filters_too_nothing_is_taken_back(tiny_model, language, prefix, text, mode):
+    plain = {"filters": False, "grammar": GrammarMode.OFF}
+    for end in range(1, len(text) + 1):
+        shown, result = shown_and_result(tiny_model, language, prefix, text[:end], "", mode, **plain)
+        assert [each for each in shown if not result.startswith(each)] == []
+    assert result == result.rstrip()  # nor does it keep the start of a line before which it ends
 
 
 def test_a_line_that_was_cut_short_ends_with_a_whole_word(tiny_model):
