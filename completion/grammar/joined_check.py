@@ -16,9 +16,10 @@ from completion.syntax.brackets import goes_on
 from completion.syntax.languages import LANGUAGES
 from completion.syntax.trees import error_count
 
-_MAX_AST_BYTES = 200_000  # of the part around the completion that Python's parser reads
+_MAX_COMPILED_BYTES = 200_000  # of the part around the completion that Python's compiler reads
 _KEPT_CHECKS = 4  # of requests, each of which asks several questions
-_BLOCKS = frozenset({"function_definition", "class_definition", "decorated_definition"})
+_FUNCTION = "function_definition"
+_BLOCKS = frozenset({_FUNCTION, "class_definition", "decorated_definition"})
 
 
 @dataclass(slots=True)
@@ -137,21 +138,28 @@ class JoinedCheck:
 
 
 class PythonJoinedCheck(JoinedCheck):
-    """The joined check for Python, which also uses Python's own parser: it finds more errors than the grammar."""
+    """The joined check for Python, which also uses Python's own compiler: it finds more errors than the grammar."""
 
     def _passes(self, tree: Tree, text: bytes, middle: bytes) -> bool:
-        """Return whether Python's parser finds no error in the completion; errors elsewhere are the document's."""
+        """Return whether Python's compiler finds no error before the first one of the document without the completion.
+
+        It names one error only, and may name it on a later line than the one that causes it.
+        """
         start, end = self._start, self._start + len(middle)
         first, last = _block_around(tree.root_node, start, end)
         first = text.rfind(b"\n", 0, first) + 1
-        if last - first > _MAX_AST_BYTES:
+        if last - first > _MAX_COMPILED_BYTES:
             return True
-        wrapper = b"if 1:\n" if text[first : first + 1] in (b" ", b"\t") else b""
-        line = error_line(wrapper + text[first:last])
-        if line is not None:
-            line = error_line(wrapper + without_newer_syntax(tree, text, first, last))
-        begin = text.count(b"\n", first, start) + 1 + len(wrapper[:1])
-        return line is None or not begin <= line <= begin + middle.count(b"\n")
+        line = _first_error(tree, text, first, last)
+        begin = text.count(b"\n", first, start) + 1
+        if line is None or line < begin:
+            return True
+        if line <= begin + middle.count(b"\n"):
+            return False
+        without, grown = self._document, len(text) - len(self._document.text)
+        own = _first_error(without.tree, without.text, first, last - grown)
+        added = text.count(b"\n", first, last) - without.text.count(b"\n", first, last - grown)
+        return own is not None and (own < begin or line >= own + added)
 
 
 @lru_cache(maxsize=_KEPT_CHECKS)
@@ -168,7 +176,10 @@ def ask(
 
 
 def _block_around(root: Node, start: int, end: int) -> tuple[int, int]:
-    """Return start and end of the innermost sound definition around the range; else of the whole text."""
+    """Return start and end of the innermost sound definition around the range that is in no function; else of all.
+
+    The names of an enclosing function belong to a function in it.
+    """
     node, found = root, (root.start_byte, root.end_byte)
     while True:
         inner = next((c for c in node.children if c.start_byte < start and c.end_byte > end), None)
@@ -176,15 +187,26 @@ def _block_around(root: Node, start: int, end: int) -> tuple[int, int]:
             return found
         if inner.type in _BLOCKS and not inner.has_error:
             found = (inner.start_byte, inner.end_byte)
+        if inner.type == _FUNCTION:
+            return found
         node = inner
 
 
+def _first_error(tree: Tree, text: bytes, first: int, last: int) -> int | None:
+    """Return the line of the first error in a part of a text that starts a line, counted from 1; None without one."""
+    wrapper = b"if 1:\n" if text[first : first + 1] in (b" ", b"\t") else b""
+    line = error_line(wrapper + text[first:last])
+    if line is not None:
+        line = error_line(wrapper + without_newer_syntax(tree, text, first, last))
+    return line if line is None else line - len(wrapper[:1])
+
+
 def error_line(source: bytes) -> int | None:
-    """Return the line, counted from 1, of the first error that Python's parser finds; None if there is none."""
+    """Return the line, counted from 1, of the first error that Python's compiler finds; None if there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(source)
+            compile(source, "<text>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)  # as cells may have
     except SyntaxError as error:
         return error.lineno or 0
     except (ValueError, RecursionError, MemoryError):  # NUL bytes; nesting deeper than the parser's stack

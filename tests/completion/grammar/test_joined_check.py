@@ -5,7 +5,7 @@ import random
 import pytest
 
 from completion.grammar.constraint import GrammarConstraint
-from completion.grammar.joined_check import JoinedCheck
+from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
 from completion.grammar.parsed_documents import load_documents
 from completion.request import GrammarMode
 from completion.syntax.trees import error_count, parse
@@ -158,3 +158,38 @@ def test_before_code_the_word_at_the_cursor_is_no_error_that_another_one_may_rep
     assert check.adds_errors(b"if c() => d(),")
     assert not check.adds_errors(b"if c() ")
     assert check.mends(b"if c() ")
+
+
+@pytest.mark.parametrize(
+    ("before", "middle", "after"),
+    [
+        ("def f(x):\n    ", "if x:", "\n    return 1\n"),
+        ("def f(x):\n    y = x\n    ", "for a in x:", "\n\n    return 1\n"),
+        ("class A:\n    def f(self):\n        ", "with a:", "\n        return 1\n\n    def g(self):\n        pass\n"),
+        ("x = 1\n", "return x", "\ny = 2\n"),
+        ("", "def f(a, b, a):\n    pass", "\n"),
+        ("for a in b:\n    ", "c()\nbreak", "\n"),
+        ("def f():\n    a = 1\n    def g():\n        ", "nonlocal b", "\n        a = 2\n"),
+    ],
+)
+def test_what_python_refuses_because_of_a_completion_is_its_error_on_whatever_line_it_is_named(before, middle, after):
+    document = (before + after).encode()
+    check = PythonJoinedCheck(load_documents("python").document(document), len(before), len(before))
+    assert check.adds_errors(middle.encode())
+
+
+@pytest.mark.parametrize(
+    ("before", "middle", "after"),
+    [
+        ("def f(x):\n    ", "y = x", "\n    if x:\n    return 1\n"),  # the document's own error, on a line below
+        ("def f(x):\n    if x:\n    return 1\n\n\ny = ", "g()", "\n"),  # above
+        ("return 1\n", "x = 1", "\n"),
+        ("", "x = await y()", "\n"),
+        ("def f(x):\n", "    if x:", "\n        return 1\n    else:\n    return 2\n"),
+        ("def f():\n    a = 1\n    def g():\n        nonlocal a\n        ", "a = 2", "\n"),
+    ],
+)
+def test_what_python_refuses_without_a_completion_is_no_error_of_it(before, middle, after):
+    document = (before + after).encode()
+    check = PythonJoinedCheck(load_documents("python").document(document), len(before), len(before))
+    assert not check.adds_errors(middle.encode())
