@@ -192,4 +192,7 @@ if __name__ == "__main__":
     parser.add_argument("--trees", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=2)
     chosen = parser.parse_args()
-    print(f"{len(differences(chosen.trees, chosen.seed))} of {chosen.trees} trees differ from git")
+    found = differences(chosen.trees, chosen.seed)
+    for number, names in found:
+        print(f"tree {number}: {sorted(names)}")
+    print(f"{len(found)} of {chosen.trees} trees differ from git")
