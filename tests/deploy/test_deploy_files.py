@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -140,10 +141,20 @@ def test_vllm_gets_options_that_it_has_and_those_that_typing_needs(where):
 
 
 @pytest.mark.parametrize("where", ["kubernetes", "compose"])
-def test_vllm_does_not_start_without_tokens(where):
-    command = commands()[where].replace("$$", "$")
-    assert command.startswith('keys=$(awk 1 /keys/*) && test -n "$keys" && exec vllm serve ')
-    assert " --api-key $keys " in command
+@pytest.mark.parametrize("tokens", [["0123"], ["abc", "def"], []])
+def test_vllm_reads_its_tokens_from_a_file_of_its_own_and_starts_with_none_without_them(where, tokens, tmp_path):
+    """A command line is seen by every user of a machine."""
+    (tmp_path / "keys").mkdir()
+    for number, token in enumerate(tokens or [""]):
+        (tmp_path / "keys" / f"user{number}").write_text(f"{token}\n" if token else "")
+    script, _, arguments = commands()[where].replace("$$", "$").partition("exec vllm serve ")
+    assert "--config /tmp/keys.yaml" in arguments
+    assert "key" not in arguments.replace("--config /tmp/keys.yaml", "").replace("--ssl-keyfile /tls/tls.key", "")
+    script = script.replace("/keys/*", f"{tmp_path}/keys/*").replace("/tmp/keys.yaml", f"{tmp_path}/keys.yaml")
+    done = subprocess.run(["sh", "-c", f"{script}true"], check=False, capture_output=True)
+    assert (done.returncode == 0) == bool(tokens), done.stderr
+    assert yaml.safe_load((tmp_path / "keys.yaml").read_text()) == {"api-key": tokens or None}
+    assert (tmp_path / "keys.yaml").stat().st_mode & 0o077 == 0
 
 
 def test_rays_replica_takes_all_tokens_of_a_large_vocabulary_at_once():
