@@ -31,6 +31,15 @@ def cache_dir() -> Path:
     return _folder("DRAFTLINE_CACHE_DIR", lambda: _of_user("cache"))
 
 
+def shared_models_dir() -> Path | None:
+    """Return the folder that DRAFTLINE_MODEL_DIR names: another cache folder, whose models are read and never changed.
+
+    Containers that are made anew share one, so that none of them downloads and prepares a model again.
+    """
+    named = os.environ.get("DRAFTLINE_MODEL_DIR")
+    return expanded(named) if named else None
+
+
 def state_dir() -> Path:
     """Return the folder of telemetry and drafter statistics. DRAFTLINE_STATE_DIR moves it."""
     return _folder("DRAFTLINE_STATE_DIR", lambda: _of_user("state"))

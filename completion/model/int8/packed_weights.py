@@ -30,7 +30,13 @@ from completion.model.int8.block_sums import (
     unsealed,
 )
 from completion.model.int8.packing import FORMAT, ROWS, Form, files_digest, pack, packed_target
-from completion.model.store.converted_models import PARTIAL, delete_unless_held, lock_held, packed_forms
+from completion.model.store.converted_models import (
+    PARTIAL,
+    delete_unless_held,
+    lock_held,
+    packed_forms,
+    shared_packed_dir,
+)
 from completion.model.store.disk import storage_errors
 from completion.model.worker_threads import usable_threads
 from completion.progress import Progress, silent
@@ -132,6 +138,12 @@ def load_packed(
         ModelError: The model's files are missing or damaged.
         StorageError: The packed file cannot be written, or another process makes no progress for half an hour.
     """
+    shared = shared_packed_dir(folder)
+    if shared is not None and (ready := packed_target(folder, shared, form)).is_dir():
+        try:
+            return read_packed(ready, mapped=mapped)
+        except ModelDamagedError as damage:
+            logger.warning("%s They are packed again, in your own cache folder.", damage)
     target = packed_target(folder, cache_folder, form)
     with storage_errors(cache_folder), lock_held(target, progress, expected_bytes=0):
         if target.is_dir():

@@ -16,7 +16,7 @@ from typing import TypedDict
 
 from completion.errors import StorageError
 from completion.model.store.disk import sha256_of, size_of, storage_errors, sync_files
-from completion.paths import cache_dir
+from completion.paths import cache_dir, shared_models_dir
 from completion.progress import Progress
 
 CONVERSION_VERSION = 3  # incremented when a conversion writes other bytes than before
@@ -30,6 +30,7 @@ WAIT_LIMIT_S = 1800.0  # longer than any conversion takes for its next byte
 PARTIAL = ".partial"
 """End of the name of a folder that is being written."""
 _RECORD = "source.json"
+_MODELS, _PACKED = "models", "packed"  # folders of a cache
 _NAME_LENGTH = 40  # of a model's name in those of its packed forms: paths are short on Windows
 
 
@@ -64,13 +65,17 @@ class Source:
 
     @property
     def folder(self) -> Path:
-        """Folder of the converted model, which may not exist yet."""
-        return models_dir() / f"{self.name}-{self.digest[:12]}"
+        """Folder of the converted model: the shared one if that is complete, else the user's, which may not exist."""
+        name = f"{self.name}-{self.digest[:12]}"
+        shared = shared_models_dir()
+        if shared is not None and is_complete(shared / _MODELS / name):
+            return shared / _MODELS / name
+        return models_dir() / name
 
 
 def models_dir() -> Path:
     """Return the folder of all converted models; create it if necessary."""
-    path = cache_dir() / "models"
+    path = cache_dir() / _MODELS
     with storage_errors(path):
         path.mkdir(exist_ok=True)
     return path
@@ -158,7 +163,13 @@ def delete_unless_held(folder: Path) -> None:
 
 def packed_dir() -> Path:
     """Return the folder of all packed weights, which may not exist yet."""
-    return cache_dir() / "packed"
+    return cache_dir() / _PACKED
+
+
+def shared_packed_dir(folder: Path) -> Path | None:
+    """Return the folder of packed weights beside a shared model; None if the model is none."""
+    shared = shared_models_dir()
+    return shared / _PACKED if shared is not None and folder.parent == shared / _MODELS else None
 
 
 def packed_name(folder: Path) -> str:

@@ -56,6 +56,28 @@ def test_a_gguf_file_loads(tmp_path):
     assert loaded.tokenizer.special == original.tokenizer.special
 
 
+def files_below(folder):
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
+
+
+@pytest.mark.skipif(not has_int8_instructions(), reason="this processor has no int8 path")
+def test_a_model_in_a_shared_folder_is_used_as_it_is_and_the_folder_stays_as_it_is(tmp_path, monkeypatch):
+    path = str(write_tiny_gguf(tmp_path / "tiny.gguf", quantisation="Q8_0", head_dim=64))
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "shared"))
+    first = next_tokens(load_model(path, backend="int8", threads=1), "class Stack:")
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("DRAFTLINE_MODEL_DIR", str(tmp_path / "shared"))
+    before = files_below(tmp_path / "shared")
+    np.testing.assert_array_equal(next_tokens(load_model(path, backend="int8", threads=1), "class Stack:"), first)
+    assert files_below(tmp_path / "shared") == before
+    assert not [path for path in (tmp_path / "own").rglob("*") if path.suffix in {".bin", ".json"}]
+
+    [weights] = (tmp_path / "shared" / "packed").glob("*/weights.bin")
+    weights.write_bytes(weights.read_bytes()[:-4096])
+    np.testing.assert_array_equal(next_tokens(load_model(path, backend="int8", threads=1), "class Stack:"), first)
+    assert list((tmp_path / "own").glob("packed/*/weights.bin"))
+
+
 @pytest.mark.skipif(not has_int8_instructions(), reason="this processor has no int8 path")
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("backend", ["int8", "q4"])
