@@ -16,15 +16,16 @@ from drafting.sources.common_tokens import common_recycling
 logger = logging.getLogger(__name__)
 
 
-def make_drafters(loaded: LoadedModel, max_nodes: int) -> Drafters:
+def make_drafters(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> Drafters:
     """Make drafters with trees of at most `max_nodes` nodes, with the calibration that earlier processes learned.
 
-    Also delete the files of earlier versions, which contain the tokens of users' text.
+    Also delete the files of earlier versions, which contain the tokens of users' text. `briefly`: see
+    `load_or_measure_costs`.
     """
     delete_token_files(calibration_folder())
     calibration = load_calibration(_calibration_file(loaded.digest), loaded.digest)
     special = sorted(loaded.tokenizer.special.values())
-    costs = load_or_measure_costs(loaded, max_nodes)
+    costs = load_or_measure_costs(loaded, max_nodes, briefly=briefly)
     ends, vocabulary_size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
     common = partial(common_recycling, loaded.tokenizer.digest)
     drafters = Drafters(calibration, costs, vocabulary_size, special=special, line_ends=ends, common=common)

@@ -28,13 +28,20 @@ _PAST_TOKENS = 512  # length of a typical prompt
 _SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 
 
-def load_or_measure_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
+def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> StepCosts:
     """Return the saved costs of an earlier start on this machine, or measure and save them.
 
     Measuring takes about a second. Saved costs suffice, because only their ratios matter and each step corrects them.
+
+    Args:
+        loaded: The model.
+        max_nodes: Largest number of nodes that gets a cost.
+        briefly: Whether to measure each size once, if none are saved, and leave it to another process to save costs.
     """
     path = _costs_file(loaded, max_nodes)
     costs_ms = read_state(path, lambda data: _parse(data, max_nodes + 1))
+    if costs_ms is None and briefly:
+        return measure_costs(loaded.model, max_nodes, rounds=1)
     if costs_ms is None:
         costs = measure_costs(loaded.model, max_nodes)
         try:
@@ -45,7 +52,7 @@ def load_or_measure_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
     return StepCosts(dict(enumerate(costs_ms)), max_nodes)
 
 
-def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
+def measure_costs(model: CausalModel, max_nodes: int, rounds: int = 5) -> StepCosts:
     """Measure steps of several sizes after `_PAST_TOKENS` slots of arbitrary content."""
     cache = model.new_cache(_PAST_TOKENS + max_nodes + 1)
     last_slot = min(_PAST_TOKENS, cache.capacity - max_nodes - 1) - 1
@@ -58,7 +65,7 @@ def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
         return 1e3 * (time.perf_counter() - started)
 
     sizes = sorted({size for size in _SIZES if size <= max_nodes} | {max_nodes})
-    return StepCosts.measure(time_step, sizes)
+    return StepCosts.measure(time_step, sizes, rounds)
 
 
 def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
