@@ -58,7 +58,8 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
     """
     Thread(target=import_module, args=("drafting.machine_code.compiler",)).start()  # a child reads the model meanwhile
     note_calls()
-    _use_all(load_engine(settings, share(progress, 0.0, 0.5), is_first=True).engine, share(progress, 0.5, 1.0))
+    loaded = load_engine(settings, share(progress, 0.0, 0.5), mapped=True, is_first=True)
+    _use_all(loaded.engine, share(progress, 0.5, 1.0))
     with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
         write_noted(Path(image))
 
