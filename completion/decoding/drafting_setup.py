@@ -9,7 +9,7 @@ from pathlib import Path
 from completion.decoding.step_costs import load_or_measure_costs
 from completion.model.loading import LoadedModel
 from completion.paths import state_dir
-from drafting.learned_state import delete_token_files, load_calibration, save_calibration
+from drafting.learned_state import load_calibration, save_calibration
 from drafting.session import Drafters
 from drafting.sources.common_tokens import common_recycling
 
@@ -19,10 +19,8 @@ logger = logging.getLogger(__name__)
 def make_drafters(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> Drafters:
     """Make drafters with trees of at most `max_nodes` nodes, with the calibration that earlier processes learned.
 
-    Also delete the files of earlier versions, which contain the tokens of users' text. `briefly`: see
-    `load_or_measure_costs`.
+    `briefly`: see `load_or_measure_costs`.
     """
-    delete_token_files(calibration_folder())
     calibration = load_calibration(_calibration_file(loaded.digest), loaded.digest)
     special = sorted(loaded.tokenizer.special.values())
     costs = load_or_measure_costs(loaded, max_nodes, briefly=briefly)
@@ -41,10 +39,6 @@ def keep_calibration(drafters: Drafters, digest: str) -> None:
         logger.warning("The drafters' calibration cannot be saved: %s", error.strerror)
 
 
-def calibration_folder() -> Path:
-    """Return the folder of the models' calibrations, the only files of drafters on disk."""
-    return state_dir() / "drafting"
-
-
 def _calibration_file(digest: str) -> Path:
-    return calibration_folder() / f"{digest[:16]}.json"
+    """Return the path of a model's calibration; such are the only files of drafters on disk."""
+    return state_dir() / "drafting" / f"{digest[:16]}.json"

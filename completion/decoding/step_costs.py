@@ -34,11 +34,7 @@ def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool 
     """Return the saved costs of an earlier start on this machine, or measure and save them.
 
     Measuring takes about a second. Saved costs suffice, because only their ratios matter and each step corrects them.
-
-    Args:
-        loaded: The model.
-        max_nodes: Largest number of nodes that gets a cost.
-        briefly: Whether to measure a few sizes once, if none are saved, and leave it to another process to save costs.
+    With `briefly`, a few sizes are measured once, and it is left to another process to save costs.
     """
     path = _costs_file(loaded, max_nodes)
     costs_ms = read_state(path, lambda data: _parse(data, max_nodes + 1))

@@ -13,7 +13,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -63,16 +63,16 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
         trial = compile_once(settings, share(progress, 0.0, _COMPILED_SHARE))
         rest = share(progress, _COMPILED_SHARE if trial else 0.0, 1.0)
         loaded = load_engine(settings, rest, mapped=True, is_first=trial is not None)
-        if trial is not None:
-            loaded = replace(loaded, settle=partial(_in_turn, loaded.settle, trial))
-        return local_first(settings, loaded) if settings.remote.is_second else loaded
+
+        def settle() -> None:
+            loaded.settle()
+            if trial is not None:
+                trial()
+
+        settling = replace(loaded, settle=settle)
+        return local_first(settings, settling) if settings.remote.is_second else settling
 
     return load
-
-
-def _in_turn(*steps: Callable[[], None]) -> None:
-    for step in steps:
-        step()
 
 
 def compile_once(settings: HostSettings, progress: Progress, image: Path | None = None) -> Callable[[], None] | None:
@@ -141,23 +141,11 @@ def load_engine(
     Raises:
         DraftlineError: The model cannot be loaded.
     """
+    from completion.model.devices import note_failure  # noqa: PLC0415
+    from completion.model.loading import load_model  # noqa: PLC0415
     from completion.syntax.parsing.process import ParserProcess  # noqa: PLC0415
 
     parsing = ParserProcess()
-    parsing.start()  # it gets ready while the weights are read
-    try:
-        return _load_engine(settings, parsing, progress, mapped=mapped, is_first=is_first)
-    except Exception:
-        parsing.close()
-        raise
-
-
-def _load_engine(
-    settings: HostSettings, parsing: ParserProcess, progress: Progress, *, mapped: bool, is_first: bool
-) -> LoadedEngine:
-    from completion.model.devices import note_failure  # noqa: PLC0415
-    from completion.model.loading import load_model  # noqa: PLC0415
-
     load = partial(
         load_model,
         settings.model,
@@ -167,19 +155,26 @@ def _load_engine(
         mapped=mapped,
         progress=progress,
     )
-    Thread(target=import_module, args=("completion.engine",)).start()  # reading weights leaves the interpreter free
     warm = partial(_warm_engine, parsing=parsing, settings=settings, progress=progress, is_first=is_first)
-    loaded = load()
-    try:
-        return warm(loaded)
-    # The boundary to a GPU's driver: another program may have taken its memory since the trial.
-    except Exception as error:
-        if not note_failure(loaded.digest, loaded.plan, error):
-            raise
-    del loaded
-    with suppress(RuntimeError):  # after some faults a driver refuses every call
-        trim_gpu()
-    return warm(load())
+    parsing.start()  # it gets ready while the weights are read
+    Thread(target=import_module, args=("completion.engine",)).start()  # reading weights leaves the interpreter free
+    with ExitStack() as on_failure:
+        on_failure.callback(parsing.close)
+        loaded = load()
+        engine = None
+        try:
+            engine = warm(loaded)
+        # The boundary to a GPU's driver: another program may have taken its memory since the trial.
+        except Exception as error:
+            if not note_failure(loaded.digest, loaded.plan, error):
+                raise
+        if engine is None:  # here, where the error keeps no tensors
+            del loaded
+            with suppress(RuntimeError):  # after some faults a driver refuses every call
+                trim_gpu()
+            engine = warm(load())
+        on_failure.pop_all()
+        return engine
 
 
 def _warm_engine(
