@@ -3,27 +3,33 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 MINUTES ?= 10
+EDITOR_TESTS = $(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup -m "neovim or vscode" tests/e2e
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check test-editors test-load test-transports test-clients test-remote test-kernels test-arm torture dist check-dist clean
+.PHONY: demo test check editors test-editors test-load test-transports test-clients test-remote test-kernels test-arm torture dist check-dist clean
 
 demo: $(VENV)/.demo                 ## complete real code with the default model and print drafts and times
 	$(BIN)/draftline demo
 
 # The check of types computes on one processor, so the attacks run beside it. They count no deafness that it may cause.
+# The editors are fetched meanwhile. Those of one kind are tested one after another, beside the other kind.
 # Most tests compute on one processor, so two run at a time: with one thread of torch each, since more spin while they wait.
-test: $(VENV)/.dev                  ## all checks of CI; the editor tests come before the others because they install the browser
-	$(MAKE) --jobs=2 check torture MINUTES=2 SEED=19 BUSY=1
-	$(MAKE) test-editors
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile -m "not (neovim or vscode or clients or release)"
+# A process that has no tests left takes some from the other.
+test: $(VENV)/.dev                  ## all checks of CI; the editors come before the other tests because those need the browser
+	$(MAKE) --jobs=3 check torture editors MINUTES=2 SEED=19 BUSY=1
+	$(EDITOR_TESTS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not (neovim or vscode or clients or release)"
 	$(MAKE) test-load MINUTES=2 SEED=19
 
 test-load: MINUTES = 38
 test-load: $(VENV)/.dev             ## asynchronous tests beside busy processors, in random orders; SEED=1 repeats a round, MINUTES=2 is short
 	$(BIN)/python -m tests.load --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
-test-editors: $(VENV)/.dev          ## tests in the real Neovim and VS Code, which are unpacked first
-	PYTHON=$(CURDIR)/$(BIN)/python scripts/test_editors.sh
+editors: $(VENV)/.dev               ## unpacks the real Neovim and VS Code, and tests the extension by itself
+	PYTHON=$(CURDIR)/$(BIN)/python scripts/prepare_editors.sh
+
+test-editors: editors               ## tests in the real Neovim and VS Code, which are unpacked first
+	$(EDITOR_TESTS)
 
 test-transports: $(VENV)/.dev       ## the suites of host and server over each transport; both print the same counts
 	for transport in unix tcp; do DRAFTLINE_TRANSPORT=$$transport $(BIN)/python -m pytest -q -p no:cacheprovider \

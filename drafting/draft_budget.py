@@ -43,7 +43,7 @@ class StepCosts:
         self._scale = 1.0
 
     @classmethod
-    def measure(cls, time_step: Callable[[int], float], sizes: Sequence[int], repeats: int = 5) -> StepCosts:
+    def measure(cls, time_step: Callable[[int], float], sizes: Sequence[int], repeats: int) -> StepCosts:
         """Time real steps; each size keeps its fastest round, so that a burst of load spoils none.
 
         Args:

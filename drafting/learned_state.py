@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from importlib import resources
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import numpy as np
 
 from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArrays
 from drafting.state_files import StateFileError, read_state, write_state
-
-logger = logging.getLogger(__name__)
 
 FORMAT = "draftline-calibration-1"
 
@@ -36,20 +33,6 @@ def save_calibration(calibration: CalibrationArrays, path: Path, digest: str) ->
     """
     arrays = {name: array.tolist() for name, array in calibration._asdict().items()}
     write_state(path, json.dumps({"format": FORMAT, "model": digest, **arrays}).encode())
-
-
-def delete_token_files(folder: Path) -> None:
-    """Delete files of earlier versions, which contained the user's tokens: `*.npz` and their leftovers."""
-    delete_files(sorted(folder.glob("*.npz*")))
-
-
-def delete_files(paths: list[Path]) -> None:
-    """Delete files; a warning names each one that cannot be deleted."""
-    for path in paths:
-        try:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            logger.warning("%s cannot be deleted (%s). Delete it yourself.", path, error.strerror)
 
 
 def _decoded(data: bytes, digest: str) -> CalibrationArrays:

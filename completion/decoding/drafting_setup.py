@@ -9,22 +9,21 @@ from pathlib import Path
 from completion.decoding.step_costs import load_or_measure_costs
 from completion.model.loading import LoadedModel
 from completion.paths import state_dir
-from drafting.learned_state import delete_token_files, load_calibration, save_calibration
+from drafting.learned_state import load_calibration, save_calibration
 from drafting.session import Drafters
 from drafting.sources.common_tokens import common_recycling
 
 logger = logging.getLogger(__name__)
 
 
-def make_drafters(loaded: LoadedModel, max_nodes: int) -> Drafters:
+def make_drafters(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> Drafters:
     """Make drafters with trees of at most `max_nodes` nodes, with the calibration that earlier processes learned.
 
-    Also delete the files of earlier versions, which contain the tokens of users' text.
+    `briefly`: see `load_or_measure_costs`.
     """
-    delete_token_files(calibration_folder())
     calibration = load_calibration(_calibration_file(loaded.digest), loaded.digest)
     special = sorted(loaded.tokenizer.special.values())
-    costs = load_or_measure_costs(loaded, max_nodes)
+    costs = load_or_measure_costs(loaded, max_nodes, briefly=briefly)
     ends, vocabulary_size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
     common = partial(common_recycling, loaded.tokenizer.digest)
     drafters = Drafters(calibration, costs, vocabulary_size, special=special, line_ends=ends, common=common)
@@ -40,10 +39,6 @@ def keep_calibration(drafters: Drafters, digest: str) -> None:
         logger.warning("The drafters' calibration cannot be saved: %s", error.strerror)
 
 
-def calibration_folder() -> Path:
-    """Return the folder of the models' calibrations, the only files of drafters on disk."""
-    return state_dir() / "drafting"
-
-
 def _calibration_file(digest: str) -> Path:
-    return calibration_folder() / f"{digest[:16]}.json"
+    """Return the path of a model's calibration; such are the only files of drafters on disk."""
+    return state_dir() / "drafting" / f"{digest[:16]}.json"

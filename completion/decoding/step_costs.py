@@ -9,6 +9,7 @@ import math
 import os
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,15 +27,19 @@ logger = logging.getLogger(__name__)
 
 _PAST_TOKENS = 512  # length of a typical prompt
 _SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+_FEW_SIZES = _SIZES[::4]
 
 
-def load_or_measure_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
+def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> StepCosts:
     """Return the saved costs of an earlier start on this machine, or measure and save them.
 
     Measuring takes about a second. Saved costs suffice, because only their ratios matter and each step corrects them.
+    With `briefly`, a few sizes are measured once, and it is left to another process to save costs.
     """
     path = _costs_file(loaded, max_nodes)
     costs_ms = read_state(path, lambda data: _parse(data, max_nodes + 1))
+    if costs_ms is None and briefly:
+        return measure_costs(loaded.model, max_nodes, _FEW_SIZES, rounds=1)
     if costs_ms is None:
         costs = measure_costs(loaded.model, max_nodes)
         try:
@@ -45,7 +50,7 @@ def load_or_measure_costs(loaded: LoadedModel, max_nodes: int) -> StepCosts:
     return StepCosts(dict(enumerate(costs_ms)), max_nodes)
 
 
-def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
+def measure_costs(model: CausalModel, max_nodes: int, some: Sequence[int] = _SIZES, rounds: int = 5) -> StepCosts:
     """Measure steps of several sizes after `_PAST_TOKENS` slots of arbitrary content."""
     cache = model.new_cache(_PAST_TOKENS + max_nodes + 1)
     last_slot = min(_PAST_TOKENS, cache.capacity - max_nodes - 1) - 1
@@ -57,8 +62,8 @@ def measure_costs(model: CausalModel, max_nodes: int) -> StepCosts:
         logits.argmax()  # a GPU returns logits before it has computed them
         return 1e3 * (time.perf_counter() - started)
 
-    sizes = sorted({size for size in _SIZES if size <= max_nodes} | {max_nodes})
-    return StepCosts.measure(time_step, sizes)
+    sizes = sorted({size for size in some if size <= max_nodes} | {max_nodes})
+    return StepCosts.measure(time_step, sizes, rounds)
 
 
 def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:

@@ -12,7 +12,8 @@ import os
 import platform
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
@@ -35,7 +36,7 @@ from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
 from completion.request import WARM_UP, CompletionRequest
 from completion.version import version
 from drafting.compiled import use_image
-from drafting.machine_code.image import is_whole, note_use, write_image
+from drafting.machine_code.image import UNTRIED, is_whole, note_use, write_image
 from drafting.machine_code.numba_runtime import numba_version
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LONGEST_TRIAL_S = 600.0  # it takes a few seconds; a busy machine gets more
-_COMPILED_SHARE, _CALLED_SHARE = 0.95, 0.9
-"""Share of a first start until the engine is loaded with the image; share of that until the image is written."""
+_COMPILED_SHARE = 0.95
+"""Share of a first start until the engine is loaded with the image."""
 _PACKAGES = ("completion", "drafting")  # those with kernels
 _CALLS = "completion.host.process.kernel_calls"  # which runs in a process of its own, and loads the engine from here
 
@@ -59,19 +60,27 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
         progress("Importing the libraries.", 0.0)
         if settings.remote.url and not settings.remote.is_second:
             return load_remote_engine(settings, progress)
-        compiled = compile_once(settings, share(progress, 0.0, _COMPILED_SHARE))
-        loaded = load_engine(settings, share(progress, _COMPILED_SHARE * compiled, 1.0), mapped=True)
-        return local_first(settings, loaded) if settings.remote.is_second else loaded
+        trial = compile_once(settings, share(progress, 0.0, _COMPILED_SHARE))
+        rest = share(progress, _COMPILED_SHARE if trial else 0.0, 1.0)
+        loaded = load_engine(settings, rest, mapped=True, is_first=trial is not None)
+
+        def settle() -> None:
+            loaded.settle()
+            if trial is not None:
+                trial()
+
+        settling = replace(loaded, settle=settle)
+        return local_first(settings, settling) if settings.remote.is_second else settling
 
     return load
 
 
-def compile_once(settings: HostSettings, progress: Progress, image: Path | None = None) -> bool:
+def compile_once(settings: HostSettings, progress: Progress, image: Path | None = None) -> Callable[[], None] | None:
     """Take the kernels' machine code from an image; at an installation's first start, a child process writes it.
 
-    The child calls every kernel, which also fills numba's cache. Another child then completes with the image: if it
-    ends by a fault, the image is emptied, and numba loads the code of its cache. Backends that run in torch are left
-    alone: their libraries take more memory than the compiler.
+    The child calls every kernel, which also fills numba's cache. Until the returned trial has ended, the image has
+    another name. If the host ends before, by a fault of the code perhaps, the next one tries the image before it takes
+    it. Backends that run in torch are left alone: their libraries take more memory than the compiler.
 
     Args:
         settings: The host's; the child loads the same model.
@@ -79,62 +88,64 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
         image: The image; None for the one of this installation and model in the user's cache.
 
     Returns:
-        Whether it was such a start.
+        At such a start, what tries the image, beside requests; else None.
 
     Raises:
         DraftlineError: The model cannot be loaded.
     """
     if settings.backend not in {"auto", "int8", "q4"} or not has_int8_instructions():
-        return False
-    image = image or _image(settings.model)
-    if is_first := not is_whole(image):
-        run_apart(f"{_CALLS}:call_kernels", settings, str(image), progress=share(progress, 0.0, _CALLED_SHARE))
-        empty_if_faulty(settings, image, share(progress, _CALLED_SHARE, 1.0))
-    use_image(image)
+        return None
+    image, trial = image or _image(settings.model), None
+    untried = image.with_suffix(UNTRIED)
+    if not is_whole(image):
+        if is_whole(untried):
+            try_apart(settings, image, progress)
+        else:
+            Thread(target=import_module, args=("completion.engine",)).start()  # this process only waits for the child
+            run_apart(f"{_CALLS}:call_kernels", settings, str(untried), progress=progress)
+            trial = partial(try_apart, settings, image, silent)
+    use_image(untried if trial else image)
     note_use(image, time.time())
-    return is_first
+    return trial
 
 
-def empty_if_faulty(settings: HostSettings, image: Path, progress: Progress) -> None:
-    """Empty an image with which a process of its own ends by a fault.
+def try_apart(settings: HostSettings, image: Path, progress: Progress) -> None:
+    """Complete with an untried image in a process of its own, and give it its name; an empty one if that has a fault.
+
+    numba then loads the code of its own cache.
 
     Raises:
         DraftlineError: The model cannot be loaded.
     """
-    try:
-        run_apart(f"{_CALLS}:try_image", settings, str(image), progress=progress, limit_s=_LONGEST_TRIAL_S)
-    except ModelError as error:
-        _log.warning("The machine code in %s is not used: %s", image, error)
-        with writing_to(image.parent, "DRAFTLINE_CACHE_DIR"):
-            write_image(image, ())
+    untried = image.with_suffix(UNTRIED)
+    with writing_to(image.parent, "DRAFTLINE_CACHE_DIR"), suppress(FileNotFoundError):  # another host has tried it
+        try:
+            run_apart(f"{_CALLS}:try_image", settings, str(untried), progress=progress, limit_s=_LONGEST_TRIAL_S)
+        except ModelError as error:
+            _log.warning("The machine code in %s is not used: %s", untried, error)
+            write_image(untried, ())
+        untried.replace(image)
 
 
-def load_engine(settings: HostSettings, progress: Progress, *, mapped: bool = False) -> LoadedEngine:
+def load_engine(
+    settings: HostSettings, progress: Progress, *, mapped: bool = False, is_first: bool = False
+) -> LoadedEngine:
     """Load the model and all that completes with it in this process; on the processor if a GPU fails meanwhile.
 
     Args:
         settings: The host's.
         progress: Called with a sentence and the finished fraction.
         mapped: Whether weights may be mapped until `LoadedEngine.settle` was called.
+        is_first: Whether the trial of an image will measure the costs of steps, so that a rough measure does till then.
 
     Raises:
         DraftlineError: The model cannot be loaded.
     """
+    from completion.model.devices import note_failure  # noqa: PLC0415
+    from completion.model.loading import load_model  # noqa: PLC0415
     from completion.syntax.parsing.process import ParserProcess  # noqa: PLC0415
 
     parsing = ParserProcess()
-    parsing.start()  # it gets ready while the weights are read
-    try:
-        return _load_engine(settings, parsing, progress, mapped=mapped)
-    except Exception:
-        parsing.close()
-        raise
-
-
-def _load_engine(settings: HostSettings, parsing: ParserProcess, progress: Progress, *, mapped: bool) -> LoadedEngine:
-    from completion.model.devices import note_failure  # noqa: PLC0415
-    from completion.model.loading import load_model  # noqa: PLC0415
-
     load = partial(
         load_model,
         settings.model,
@@ -144,21 +155,31 @@ def _load_engine(settings: HostSettings, parsing: ParserProcess, progress: Progr
         mapped=mapped,
         progress=progress,
     )
+    warm = partial(_warm_engine, parsing=parsing, settings=settings, progress=progress, is_first=is_first)
+    parsing.start()  # it gets ready while the weights are read
     Thread(target=import_module, args=("completion.engine",)).start()  # reading weights leaves the interpreter free
-    loaded = load()
-    try:
-        return _warm_engine(loaded, parsing, settings.session_share, progress)
-    # The boundary to a GPU's driver: another program may have taken its memory since the trial.
-    except Exception as error:
-        if not note_failure(loaded.digest, loaded.plan, error):
-            raise
-    del loaded
-    with suppress(RuntimeError):  # after some faults a driver refuses every call
-        trim_gpu()
-    return _warm_engine(load(), parsing, settings.session_share, progress)
+    with ExitStack() as on_failure:
+        on_failure.callback(parsing.close)
+        loaded = load()
+        engine = None
+        try:
+            engine = warm(loaded)
+        # The boundary to a GPU's driver: another program may have taken its memory since the trial.
+        except Exception as error:
+            if not note_failure(loaded.digest, loaded.plan, error):
+                raise
+        if engine is None:  # here, where the error keeps no tensors
+            del loaded
+            with suppress(RuntimeError):  # after some faults a driver refuses every call
+                trim_gpu()
+            engine = warm(load())
+        on_failure.pop_all()
+        return engine
 
 
-def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: float, progress: Progress) -> LoadedEngine:
+def _warm_engine(
+    loaded: LoadedModel, parsing: ParserProcess, settings: HostSettings, progress: Progress, *, is_first: bool
+) -> LoadedEngine:
     from completion.decoding.drafting_setup import make_drafters  # noqa: PLC0415
     from completion.engine import Engine, product_settings  # noqa: PLC0415
     from completion.model.devices import note_failure  # noqa: PLC0415
@@ -170,9 +191,9 @@ def _warm_engine(loaded: LoadedModel, parsing: ParserProcess, session_share: flo
     with report_if_slow(progress, FIRST_START, 0.95):
         free = free_bytes()
         for_sessions = free if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
-        room = (int(session_share * each) for each in (for_sessions, free))
+        room = (int(settings.session_share * each) for each in (for_sessions, free))
         engine_settings = replace(product_settings(*room), owner_of=owner_of)
-        drafters = make_drafters(loaded, engine_settings.max_nodes)
+        drafters = make_drafters(loaded, engine_settings.max_nodes, briefly=is_first)
         engine = Engine(loaded, engine_settings, drafters, parsing)
         warm_up(engine, max_tokens=1)  # further tokens call nothing else
         drafters.close_workspace("")  # 1.4 MB, which only documents outside of workspaces need

@@ -161,9 +161,12 @@ def _tables_of(tokenizer: Tokenizer, vocabulary_size: int) -> TokenTables:
     added = tokenizer.get_added_tokens_decoder()
     markers = {i: token.content for i, token in added.items() if token.special or _MARKER.fullmatch(token.content)}
     plain = _without_markers(tokenizer, added)
-    vocabulary_size = max(vocabulary_size, 1 + max(tokenizer.get_vocab().values(), default=0))
+    vocabulary = tokenizer.get_vocab()
+    vocabulary_size = max(vocabulary_size, 1 + max(vocabulary.values(), default=0))
     check_size("The number of tokens", vocabulary_size)
-    pieces = [tokenizer.id_to_token(i) for i in range(vocabulary_size)]
+    pieces: list[str | None] = [None] * vocabulary_size
+    for piece, i in vocabulary.items():
+        pieces[i] = piece
     text, offsets = _byte_table(pieces, added, markers, byte_level=_is_byte_level(tokenizer))
     special = {content: i for i, content in markers.items()}
     encoder = PieceEncoder.of(plain) or _LibraryEncoder(plain)

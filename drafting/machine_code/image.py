@@ -25,6 +25,8 @@ UNUSED_S = 30 * 86400.0
 
 _HEADER = b"draftline machine code 1\n"
 _SUFFIX, _UNFINISHED = ".image", ".partial"
+UNTRIED = ".untried"
+"""End of the name of an image until a process has completed with it."""
 _DIGEST_BYTES = 32
 _MOST_BYTES = 256 << 20  # several times the code of all kernels
 
@@ -158,7 +160,7 @@ def note_use(path: Path, now_s: float) -> None:
         os.utime(path, (now_s, now_s))
         for other in path.parent.iterdir():
             with suppress(FileNotFoundError):  # another host deletes them as well
-                is_ours = other.suffix in {_SUFFIX, _UNFINISHED} and other != path
+                is_ours = other.suffix in {_SUFFIX, _UNFINISHED, UNTRIED} and other != path
                 if is_ours and now_s - other.stat().st_mtime > UNUSED_S:
                     other.unlink()
 

@@ -13,7 +13,7 @@ import pytest
 from completion.memory import resident_bytes
 from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArrays, learn, probability
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import default_calibration, delete_token_files, load_calibration, save_calibration
+from drafting.learned_state import default_calibration, load_calibration, save_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import (
     ALONE,
@@ -85,13 +85,6 @@ def test_recycled_candidates_stay_in_their_workspace_and_go_with_it(drafters):
     assert drafters.recycling("another").used == 0
     drafters.close_workspace("workspace")
     assert drafters.recycling("workspace").used == 0
-
-
-def test_files_of_earlier_versions_are_deleted(tmp_path):
-    for name in ("0a1b.npz", "0a1b.npz.refused", "0a1b.npzk3j2", "0a1b.json"):
-        (tmp_path / name).write_bytes(b"tokens")
-    delete_token_files(tmp_path)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["0a1b.json"]
 
 
 def with_number(data: bytes, name: str, value: float) -> bytes:

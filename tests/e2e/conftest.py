@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
@@ -22,14 +23,20 @@ import pytest
 
 from lsp_server.telemetry.store import open_store
 
+_POLL_S = 0.1
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Raise the timeout of editor tests: the first of them unpacks the editor and converts the model."""
+    """Raise the timeout of editor tests: the first of them unpacks the editor and converts the model.
+
+    Those of one editor share its window and engine, so one process runs them.
+    """
     for item in items:
-        if item.get_closest_marker("neovim") or item.get_closest_marker("vscode"):
-            item.add_marker(pytest.mark.timeout(900))
+        for editor in ("neovim", "vscode"):
+            if item.get_closest_marker(editor):
+                item.add_marker(pytest.mark.timeout(900))
+                item.add_marker(pytest.mark.xdist_group(editor))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -127,9 +134,11 @@ class EngineRoom:
 
 
 def _wait(condition: Callable[[], bool], otherwise: str, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
+    """Ask for what no event tells, ten times a second: the processors are the editor's and the engine's."""
+    deadline, pause = time.monotonic() + timeout_s, threading.Event()
     while not condition():
         assert time.monotonic() < deadline, otherwise
+        pause.wait(_POLL_S)
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ class RealClient:
             async with self.received:
                 self.received.notify_all()
 
-    async def until(self, condition, timeout_s=30):
+    async def until(self, condition, timeout_s=60):
         """Wait until notifications of the server make a condition true."""
         async with self.received:
             await asyncio.wait_for(self.received.wait_for(condition), timeout_s)
@@ -68,7 +68,7 @@ class RealClient:
         )
         return self
 
-    async def ready(self, timeout_s=30):
+    async def ready(self, timeout_s=60):
         await self.until(lambda: any(status.kind in ("ready", "error") for status in self.statuses), timeout_s)
         return next(status for status in reversed(self.statuses) if status.kind in ("ready", "error"))
 

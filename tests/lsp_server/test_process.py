@@ -116,7 +116,7 @@ async def test_the_server_ends_when_its_input_closes(spawn):
     process.stdin.write(initialize(os.getpid()))
     assert (await reply(process.stdout, 1))["result"]["serverInfo"]["name"] == "draftline"
     process.stdin.close()
-    assert await asyncio.wait_for(process.wait(), 20) == 0
+    assert await asyncio.wait_for(process.wait(), 60) == 0
 
 
 async def test_the_server_ends_when_the_editor_has_ended_even_if_its_input_stays_open():
@@ -127,7 +127,7 @@ async def test_the_server_ends_when_the_editor_has_ended_even_if_its_input_stays
     os.write(own_end, initialize(editor.pid))
     await reply(editor.stdout, 1)
     editor.kill()
-    await asyncio.wait_for(editor.stdout.read(), 20)  # the server has closed its output
+    await asyncio.wait_for(editor.stdout.read(), 60)  # the server has closed its output
     os.close(own_end)
     os.close(server_in)
 
@@ -137,9 +137,9 @@ async def test_exit_after_shutdown_gives_status_0_and_exit_alone_status_1(spawn)
     orderly.stdin.write(initialize() + message(id=2, method="shutdown"))
     await reply(orderly.stdout, 2)
     orderly.stdin.write(message(method="exit"))
-    assert await asyncio.wait_for(orderly.wait(), 20) == 0
+    assert await asyncio.wait_for(orderly.wait(), 60) == 0
     sudden.stdin.write(initialize() + message(method="exit"))
-    assert await asyncio.wait_for(sudden.wait(), 20) == 1
+    assert await asyncio.wait_for(sudden.wait(), 60) == 1
 
 
 async def test_the_log_contains_no_source_text_at_any_level_even_after_malformed_messages(spawn):
@@ -273,8 +273,8 @@ async def test_the_end_of_another_process_is_noticed(notifies, monkeypatch):
         monkeypatch.setattr(os, "pidfd_open", refuse)
     waiting = asyncio.create_task(wait_for_end(process.pid))
     await process.communicate(b"\n")
-    await asyncio.wait_for(waiting, 30)
-    await asyncio.wait_for(wait_for_end(process.pid), 30)
+    await asyncio.wait_for(waiting, 60)
+    await asyncio.wait_for(wait_for_end(process.pid), 60)
 
 
 @pytest.mark.parametrize("kind", ["of no process", "of another process that ends"])

@@ -11,7 +11,7 @@ URI = "file:///nowhere/a.py"
 
 
 async def acquire(semaphore):
-    assert await asyncio.to_thread(semaphore.acquire, timeout=20)
+    assert await asyncio.to_thread(semaphore.acquire, timeout=60)
 
 
 async def shown(client, paced):

@@ -123,7 +123,7 @@ async def test_after_the_permission_the_workspace_is_sent_and_the_next_server_do
     assert await served(client, workspace)
     await client.until(lambda: "Your text goes to" in client.statuses[-1].message)
     while not {"a.py", "b.py"} <= {file.path for update in engine.updates for file in update.changed}:
-        assert await asyncio.to_thread(engine.ended.acquire, timeout=20)
+        assert await asyncio.to_thread(engine.ended.acquire, timeout=60)
     await client.stop()
     remembered = json.loads((runtime / "state" / "consent.json").read_text())
     assert list(remembered["answers"].values()) == [True]

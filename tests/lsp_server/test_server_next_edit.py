@@ -72,7 +72,7 @@ async def test_what_the_engine_finds_for_a_text_that_has_changed_meanwhile_is_dr
     client = await renamed()
     paced.gated = True
     asked = asyncio.ensure_future(ask(client))
-    assert await asyncio.to_thread(paced.began.acquire, timeout=10)
+    assert await asyncio.to_thread(paced.began.acquire, timeout=60)
     client.change(URI, 3, (2, 0), (2, 0), "# ")
     await client.lsp.workspace_execute_command_async(types.ExecuteCommandParams("draftline.resume"))  # it has read both
     steps(paced, 1)

@@ -16,7 +16,7 @@ async def test_a_moved_cursor_prepares_the_engine(paced, start_client):
     client.open(URI, "x =")
     client.lsp.protocol.notify("draftline/didMoveCursor", {"uri": URI, "position": {"line": 0, "character": 3}})
     steps(paced, 1)
-    assert await asyncio.to_thread(paced.readied.acquire, timeout=10)
+    assert await asyncio.to_thread(paced.readied.acquire, timeout=60)
     assert [document_of(key) for key in paced.prepared] == [URI]
 
 
@@ -43,7 +43,7 @@ async def test_an_opened_document_an_edit_and_an_acceptance_prepare_the_engine(p
         (URI, lambda: client.lsp.workspace_execute_command(accepted)),
     ):
         act()
-        assert await asyncio.to_thread(paced.readied.acquire, timeout=10)
+        assert await asyncio.to_thread(paced.readied.acquire, timeout=60)
         assert document_of(paced.prepared[-1]) == uri
     assert len(paced.prepared) == 4
 
@@ -57,5 +57,5 @@ async def test_a_document_whose_requests_are_refused_is_not_prepared(paced, star
     for _ in range(3):  # each takes longer than prepare_ms
         assert await client.complete("file:///project/.env", 0, 5, invoked=True) == []
     client.open(URI, "x =")
-    assert await asyncio.to_thread(paced.readied.acquire, timeout=10)
+    assert await asyncio.to_thread(paced.readied.acquire, timeout=60)
     assert {document_of(key) for key in paced.prepared} == {URI}

@@ -115,14 +115,14 @@ async def test_the_engine_loses_and_gets_files_as_index_files_changes(paced, sta
     await client.ready()
     client.open((tmp_path / "b.py").as_uri(), "b")
     while {"a.py", "b.py"} - {file.path for update in paced.updates for file in update.changed}:
-        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=60)
     index_files(0)
     while {"a.py", "b.py"} - {path for update in paced.updates for path in update.removed}:
-        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=60)
     paced.updates.clear()
     index_files(9)
     while {"a.py", "b.py"} - {file.path for update in paced.updates for file in update.changed}:
-        assert await asyncio.to_thread(paced.ended.acquire, timeout=10)
+        assert await asyncio.to_thread(paced.ended.acquire, timeout=60)
 
 
 async def test_an_unknown_setting_is_reported_once_with_the_nearest_name(paced, start_client):

@@ -99,7 +99,9 @@ def _compile() -> None:
     for package in ("completion", "drafting", "lsp_server"):
         compileall.compile_dir(ROOT / package, quiet=1)
     with tempfile.TemporaryDirectory() as folder:
-        compile_once(HostSettings(model=str(write_tiny_model(Path(folder, "tiny")))), silent)
+        trial = compile_once(HostSettings(model=str(write_tiny_model(Path(folder, "tiny")))), silent)
+        if trial is not None:
+            trial()
 
 
 class _Schedule:

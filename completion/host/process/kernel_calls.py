@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit, NextEditRequest
@@ -23,6 +27,7 @@ from completion.request import (
 )
 from drafting.compiled import note_calls, use_image, write_noted
 
+_NICENESS = 10  # of the trial, which a user's requests should not feel, but which must end on a busy machine
 _SOURCE = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret"
 _FIRST = CompletionRequest(
     _SOURCE, language="python", document="first", workspace="first", suggestions=3, max_tokens=16
@@ -51,18 +56,22 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
         DraftlineError: The model cannot be loaded.
         StorageError: The image cannot be written.
     """
+    Thread(target=import_module, args=("drafting.machine_code.compiler",)).start()  # a child reads the model meanwhile
     note_calls()
-    _use_all(load_engine(settings, share(progress, 0.0, 0.5)).engine, share(progress, 0.5, 1.0))
+    loaded = load_engine(settings, share(progress, 0.0, 0.5), mapped=True, is_first=True)
+    _use_all(loaded.engine, share(progress, 0.5, 1.0))
     with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
         write_noted(Path(image))
 
 
 def try_image(settings: HostSettings, image: str, progress: Progress) -> None:
-    """Do the same with the machine code of an image.
+    """Do the same with the machine code of an image; where others need the processors, they go first.
 
     Raises:
         DraftlineError: The model cannot be loaded.
     """
+    if sys.platform != "win32":
+        os.nice(_NICENESS)
     use_image(Path(image))
     _use_all(load_engine(settings, silent, mapped=True).engine, progress)
 

@@ -34,14 +34,15 @@ class BlockSource(Protocol):
     def vector(self, name: str) -> Section | None:
         """Return a bias, or what a norm multiplies or adds; None if the model has none of this name.  # [width]."""
 
-    def embeddings(self) -> Section:
-        """Return the embeddings as bfloat16 bits.  # [vocabulary, hidden]."""
+    def embeddings(self) -> Iterator[Section]:
+        """Yield the embeddings as bfloat16 bits, some rows at a time.  # [rows, hidden] each."""
 
 
 def block_sections(architecture: Architecture, source: BlockSource) -> Iterator[tuple[str, Section]]:
-    """Yield every section; a matrix has "NAME.blocks", the strips "NAME.strips" [strips, 2] (offset, kind), a bias.
+    """Yield every section, the last one in parts.
 
-    It has "NAME.scales" as well where the family scales its results.
+    A matrix has "NAME.blocks", the strips "NAME.strips" [strips, 2] (offset, kind), a bias,
+    and "NAME.scales" where the family scales its results.
 
     Raises:
         UnsupportedModelError: A matrix has blocks without a kernel.
@@ -57,7 +58,8 @@ def block_sections(architecture: Architecture, source: BlockSource) -> Iterator[
                 yield from sections
     yield from _norm("final.attention_norm", source, "model.norm", architecture.logits_scale)
     yield from _matrix("final.qkv", source.strips("model.embed_tokens" if architecture.tied_head else "lm_head"))
-    yield "embeddings", source.embeddings()
+    for rows in source.embeddings():
+        yield "embeddings", rows
 
 
 def _layer(index: int, architecture: Architecture, source: BlockSource) -> Iterator[tuple[str, Section]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from completion.model.weights import Bits, Tensors, head_name
 from completion.model.worker_threads import usable_threads
 from drafting.arrays import FloatArray
 
-_CHUNK_ROWS = 256 * STRIP  # rows that are repacked at a time
+_CHUNK_ROWS = 64 * STRIP  # rows that are repacked at a time, in memory that the processor's caches hold
 
 
 class GgufBlocks:
@@ -58,10 +58,9 @@ class GgufBlocks:
         tensor = self._tensors.get(name)
         return None if tensor is None else tensor.vector()
 
-    def embeddings(self) -> Bits:
+    def embeddings(self) -> Iterator[Bits]:
         """See `BlockSource`."""
-        tensor = self._tensors["model.embed_tokens.weight"]
-        return np.concatenate(list(tensor.bfloat16_chunks()))
+        return self._tensors["model.embed_tokens.weight"].bfloat16_chunks()
 
 
 class RoundedBlocks:
@@ -108,9 +107,9 @@ class RoundedBlocks:
         is_norm = name.endswith("norm.weight")
         return stored.floats() + self._norm_offset if is_norm else stored.floats()
 
-    def embeddings(self) -> Bits:
+    def embeddings(self) -> Iterator[Bits]:
         """See `BlockSource`."""
-        return self._tensors["model.embed_tokens.weight"].bfloats()
+        yield self._tensors["model.embed_tokens.weight"].bfloats()
 
 
 def _in_chunks(strips: Callable[[int], Strips], rows: int) -> Strips:

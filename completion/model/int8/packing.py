@@ -102,8 +102,11 @@ def write_packed(folder: Path, target: Path, form: Form, progress: Progress) -> 
         for name, section in sections:
             if (layer := name.partition(".")[0]).isdigit():
                 progress("Packing the weights", int(layer) / architecture.layers)
-            file.seek(-file.tell() % (BLOCK_BYTES if name == ROWS else _ALIGNMENT), os.SEEK_CUR)
-            index[name] = (file.tell(), section.dtype.str, section.shape)
+            if name not in index:
+                file.seek(-file.tell() % (BLOCK_BYTES if name == ROWS else _ALIGNMENT), os.SEEK_CUR)
+                index[name] = (file.tell(), section.dtype.str, (0, *section.shape[1:]))
+            start, kind, (rows, *width) = index[name]
+            index[name] = (start, kind, (rows + len(section), *width))
             file.write(np.ascontiguousarray(section).data)
         file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
     sums = sums_of_file(target / "weights.bin").tolist()

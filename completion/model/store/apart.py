@@ -8,6 +8,7 @@ import pkgutil
 import subprocess
 import sys
 from contextlib import nullcontext
+from threading import Thread
 from typing import IO, cast
 
 from completion.errors import ModelError
@@ -38,7 +39,7 @@ def run_apart(function: str, *arguments: object, progress: Progress, limit_s: fl
         calls, messages = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
         try:
             calls.write(pickle.dumps(arguments))
-            calls.close()
+            calls.flush()
             with nullcontext() if limit_s is None else called_after(limit_s, child.kill):
                 _follow(messages, progress)
         except (EOFError, BrokenPipeError):
@@ -69,9 +70,10 @@ def _serve(function: str) -> None:
 
     def send(message: object) -> None:
         pickle.dump(message, messages)
-        messages.flush()  # raises BrokenPipeError, and so ends this process, if the parent has ended
+        messages.flush()
 
-    arguments = pickle.loads(sys.stdin.buffer.read())  # noqa: S301  from our own parent
+    arguments = pickle.load(sys.stdin.buffer)  # noqa: S301  from our own parent
+    Thread(target=_end_with_parent, daemon=True).start()
     try:
         pkgutil.resolve_name(function)(*arguments, lambda sentence, fraction: send((sentence, fraction)))
     # The boundary of the process: every error of the function is raised again in the parent.
@@ -79,6 +81,11 @@ def _serve(function: str) -> None:
         send(error)
     else:
         send(None)
+
+
+def _end_with_parent() -> None:
+    os.read(sys.stdin.fileno(), 1)  # there is nothing to read: it returns when the parent has ended
+    os._exit(1)
 
 
 if __name__ == "__main__":

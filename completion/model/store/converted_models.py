@@ -179,14 +179,9 @@ def packed_name(folder: Path) -> str:
 
 
 def packed_forms(folder: Path, packed: Path) -> dict[Path, int]:
-    """Return the folders of weights that were packed from a model's folder, unfinished ones too, with their format.
-
-    Before format 5, names had neither path nor format: those are all taken for the model's, of format 0.
-    """
-    now = re.compile(rf"{re.escape(packed_name(folder))}(\d+)-.*")
-    before = re.compile(rf"{re.escape(folder.name[:_NAME_LENGTH])}-([0-9a-f]{{16}})")
-    found = {path: (now.fullmatch(path.name), before.fullmatch(path.name)) for path in packed.glob("*/")}
-    return {path: int(new[1]) if new else 0 for path, (new, old) in found.items() if new or old}
+    """Return the folders of weights that were packed from a model's folder, unfinished ones too, with their format."""
+    name = re.compile(rf"{re.escape(packed_name(folder))}(\d+)-.*")
+    return {path: int(found[1]) for path in packed.glob("*/") if (found := name.fullmatch(path.name))}
 
 
 def partial_folder(folder: Path) -> Path:

@@ -50,12 +50,11 @@ class PieceEncoder:
             or '"ByteLevel"' not in json.dumps(splitter)
         ):
             return None
-        vocabulary, merges = model["vocab"], model["merges"]
-        pairs, ranks = np.zeros(len(merges), np.int64), np.zeros((2, len(merges)), np.int32)
-        for rank, entry in enumerate(merges):
-            left, right = entry.split(" ") if isinstance(entry, str) else entry
-            pairs[rank] = (vocabulary[left] << 32) | vocabulary[right]
-            ranks[:, rank] = rank, vocabulary[left + right]
+        vocabulary = model["vocab"]
+        merges = [entry.split(" ") if isinstance(entry, str) else entry for entry in model["merges"]]
+        pairs = np.array([(vocabulary[left] << 32) | vocabulary[right] for left, right in merges], np.int64)
+        merged = [vocabulary[left + right] for left, right in merges]
+        ranks = np.array([range(len(merges)), merged], np.int32)
         order = np.argsort(pairs, kind="stable")
         if (np.diff(pairs[order]) == 0).any():
             return None

@@ -28,7 +28,7 @@ def authorization(endpoint: Endpoint) -> dict[str, str]:
 def http_client(endpoint: Endpoint) -> httpx.AsyncClient:
     transport = httpx.AsyncHTTPTransport(uds=str(endpoint.socket_path) if endpoint.socket_path else None)
     headers = authorization(endpoint)
-    return httpx.AsyncClient(transport=transport, base_url=endpoint.url, headers=headers, timeout=20)
+    return httpx.AsyncClient(transport=transport, base_url=endpoint.url, headers=headers, timeout=60)
 
 
 def raw_connection(endpoint: Endpoint) -> socket.socket:

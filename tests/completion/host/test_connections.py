@@ -44,7 +44,7 @@ async def wait_too_long(client, pass_time, limited):
 
 
 async def read_to_end(reader):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await reader.read()
 
 
@@ -99,7 +99,7 @@ async def health_over_tls(host_settings):
     received, sent, reply = ssl.MemoryBIO(), ssl.MemoryBIO(), b""
     client = ssl.create_default_context(cafile=CERTIFICATE).wrap_bio(received, sent, server_hostname="localhost")
     is_sent = False
-    async with connected(host_settings) as (reader, writer), asyncio.timeout(20):
+    async with connected(host_settings) as (reader, writer), asyncio.timeout(60):
         while b"}" not in reply:
             try:
                 if not is_sent:

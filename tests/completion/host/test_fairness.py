@@ -32,7 +32,7 @@ class Typist:
             yield self
 
     async def reads(self) -> dict:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             return json.loads((await anext(self._events)).data)
 
     async def reads_text(self) -> str:
@@ -72,7 +72,7 @@ async def test_a_suggestion_without_a_document_does_not_wait_for_the_end_of_a_co
         completion = asyncio.create_task(client.post("/infill", json={"input_prefix": "x", "n_predict": 2}))
         await until_waiting(client, 1)
         engine.permits.release(10)  # for the suggestion, and for a fifth of the conversation
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert (await completion).json()["content"] == " 0 1"
         engine.permits.release(100)
         assert [line async for line in lines if line][-1] == "data: [DONE]"

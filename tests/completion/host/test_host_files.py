@@ -148,7 +148,7 @@ async def test_a_host_killed_while_it_shuts_down_does_not_prevent_the_next_one(c
     pid = (await client.connect()).pid
     os.kill(pid, signal.SIGTERM)
     with suppress(psutil.NoSuchProcess):
-        psutil.Process(pid).wait(20)
+        psutil.Process(pid).wait(60)
     assert not (runtime / "order").exists()
     async with aclosing(client.complete(CompletionRequest("two", max_tokens=1))) as events:
         assert [event.suggestions[0].text async for event in events] == [" 0", " 0"]

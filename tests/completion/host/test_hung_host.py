@@ -205,7 +205,7 @@ async def test_a_host_that_does_not_get_as_far_as_its_lock_is_ended_after_the_st
         Patience(start_s=3.0, quiet_s=0.05, answer_s=0.1, end_s=10.0), options, clock=lambda: now[0]
     )
     connecting = asyncio.create_task(client.connect())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await asyncio.to_thread(marker.exists):
             pass
     now[0] = 3.0
@@ -257,7 +257,7 @@ async def test_a_closing_sent_to_a_stopped_host_fails_and_the_host_is_ended(clie
     client, statuses = clients()
     pid = (await client.connect()).pid
     stop(pid)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         with pytest.raises(HostGoneError):
             await client.forget(Closing(documents=("d",)))
     assert is_reported_hung(statuses, pid)

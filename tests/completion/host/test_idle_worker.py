@@ -18,7 +18,7 @@ def test_an_idle_host_lets_the_model_give_memory_back(monkeypatch):
         lambda _: LoadedEngine(EchoEngine(), "echo", "test", rest=has_rested.set), HostMetrics(), queue_limit=1
     )
     idle.start(lambda *_: None, lambda _: None, lambda: None)
-    assert has_rested.wait(10)
+    assert has_rested.wait(60)
     idle.stop(10)
 
 
@@ -35,7 +35,7 @@ def test_a_host_serves_on_after_memory_could_not_be_given_back(monkeypatch):
         lambda _: LoadedEngine(EchoEngine(), "echo", "test", rest=rest), HostMetrics(), queue_limit=1
     )
     idle.start(lambda *_: None, lambda _: None, lambda: None)
-    assert was_idle.wait(10)
+    assert was_idle.wait(60)
     idle.submit(Job(Urgency.COMPLETE, CompletionRequest("x"), events.put))
-    assert events.get(timeout=10)
+    assert events.get(timeout=60)
     idle.stop(10)

@@ -121,7 +121,7 @@ def test_an_idle_host_ends_the_child_that_parses_and_completes_afterwards(tiny_q
     loaded = load_engine(HostSettings(model=str(tiny_qwen2), backend="fp32"), lambda *_: None)
     (child,) = set(psutil.Process().children()) - others
     loaded.rest()
-    child.wait(10)
+    child.wait(60)
     *_, last = loaded.engine.complete(CompletionRequest(SOURCE, language="python", max_tokens=1), CancelToken())
     assert last.done
     assert len(set(psutil.Process().children()) - others) == 1

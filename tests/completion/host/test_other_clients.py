@@ -61,7 +61,7 @@ async def test_llama_vims_warm_up_request_prepares_the_cache_and_is_answered_at_
     client = await start_host(engine)
     reply = await client.post("/infill", json=llama_vim_request(n_predict=0, response_fields=[""]))
     assert (reply.status_code, reply.json()) == (200, {})
-    assert await asyncio.to_thread(engine.ended.acquire, timeout=10)
+    assert await asyncio.to_thread(engine.ended.acquire, timeout=60)
     assert len(engine.prepared) == 1
 
 
@@ -81,7 +81,7 @@ async def test_infill_stops_before_a_stop_string_and_frees_the_engine(start_host
     reply = await client.post("/infill", json=llama_vim_request(stop=[" 3 4"], n_predict=100))
     assert reply.json()["content"] == " 0 1 2"
     engine.permits.release(100)
-    assert await asyncio.to_thread(engine.ended.acquire, timeout=10)
+    assert await asyncio.to_thread(engine.ended.acquire, timeout=60)
     assert engine.steps < 100
 
 
@@ -178,14 +178,14 @@ async def test_a_client_that_disconnects_cancels_an_unstreamed_reply(start_host)
         ("/v1/completions", {"segments": {"prefix": "x"}}),
     ):
         reply = asyncio.create_task(client.post(path, json=request))
-        assert await asyncio.to_thread(engine.began.acquire, timeout=10)
+        assert await asyncio.to_thread(engine.began.acquire, timeout=60)
         reply.cancel()
         await asyncio.gather(reply, return_exceptions=True)
         while (await client.get("/health")).json()["busy"]:
             pass
         steps = engine.steps
         engine.permits.release()
-        assert await asyncio.to_thread(engine.ended.acquire, timeout=10)
+        assert await asyncio.to_thread(engine.ended.acquire, timeout=60)
         assert engine.steps <= steps + 1
 
 

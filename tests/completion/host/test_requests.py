@@ -30,7 +30,7 @@ async def read_events(client: httpx.AsyncClient, request: dict[str, object], que
 
 
 async def acquire(semaphore: threading.Semaphore) -> None:
-    assert await asyncio.to_thread(semaphore.acquire, timeout=10)
+    assert await asyncio.to_thread(semaphore.acquire, timeout=60)
 
 
 async def until_waiting(client: httpx.AsyncClient, count: int) -> None:
@@ -38,7 +38,7 @@ async def until_waiting(client: httpx.AsyncClient, count: int) -> None:
 
     A request also waits for a moment before its start and between its steps. So the engine must be paused.
     """
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while f"draftline_queue_length {count}.0" not in (await client.get("/metrics")).text:
             pass
 
@@ -124,7 +124,7 @@ async def test_a_request_while_the_model_loads_gets_503_or_waits_if_asked_to(run
 
     def load(progress):
         progress("Converting the model.", 0.25)
-        assert may_load.wait(10)
+        assert may_load.wait(60)
         return engine.load(progress)
 
     async with running_host(runtime, load, HostSettings()) as client:
@@ -221,7 +221,7 @@ async def test_closing_the_stream_frees_the_engine_within_one_step(start_host):
         engine.permits.release()
         async for _ in reply.aiter_lines():
             break
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while 'busy":true' in (await client.get("/health")).text:
             pass  # until the host notices the closed connection; no step is permitted meanwhile
     steps = engine.steps
@@ -379,7 +379,7 @@ async def test_an_engine_whose_device_fails_ends_its_host_with_an_error_that_cli
         events = await read_events(client, body("crash"))
         assert events[-1][0] == "error"
         assert events[-1][1]["code"] == EngineUnavailableError.code
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             with suppress(httpx.TransportError):  # the host closes its socket
                 while True:
                     await client.get("/health")

@@ -134,7 +134,7 @@ def test_a_document_on_which_hosts_ended_is_refused_to_its_user_only(tmp_path, u
     ended = [PacedEngine(gated=True) for _ in range(HOSTS)]
     for window, engine in enumerate(ended):  # each stands in its first step when the next host reads the record
         threading.Thread(target=next, args=(answer(engine, Client(f"{window}", "ada")),), daemon=True).start()
-        assert engine.began.acquire(timeout=10)
+        assert engine.began.acquire(timeout=60)
     with pytest.raises(DocumentRefusedError) if is_refused else nullcontext():
         assert next(answer(PacedEngine(), Client("new", user))).suggestions
     for engine in ended:

@@ -22,7 +22,7 @@ OWN = ("/v1/complete", "/v1/prepare", "/v1/workspace", "/v1/close")
 async def tcp_client(start_host, *, allow_local, engine=None):
     address = replace(free_address(), allow_local=allow_local)
     await start_host(engine or PacedEngine(), HostSettings(tcp=address))
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{address.port}", timeout=20) as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{address.port}", timeout=60) as client:
         yield client
 
 

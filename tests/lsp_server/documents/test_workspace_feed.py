@@ -647,7 +647,7 @@ def return_late(monkeypatch, name):
     def late(*arguments):
         result = real(*arguments)
         done.set()
-        may_return.wait(30)
+        may_return.wait(60)
         return result
 
     monkeypatch.setattr(workspace_feed, name, late)

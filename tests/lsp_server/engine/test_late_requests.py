@@ -28,14 +28,14 @@ async def test_cancelled_requests_that_arrive_late_do_not_end_their_successor(pa
                 pass
 
         busy = asyncio.create_task(suggested(client, CompletionRequest("y = ", document="b", max_tokens=1)))
-        assert await asyncio.to_thread(paced.began.acquire, timeout=20)
+        assert await asyncio.to_thread(paced.began.acquire, timeout=60)
         successor = asyncio.create_task(suggested(client, request))
         await waiting_jobs(1)
         connection = client._host.live()  # the client itself cannot be made to send what it cancelled late
         late = [asyncio.create_task(anext(connection.complete(replace(request, order=order)))) for order in (0, 1)]
         await waiting_jobs(3)
         paced.permits.release(20)
-        assert await asyncio.wait_for(busy, 20) == [" 0", " 0"]
-        assert (await asyncio.wait_for(successor, 20))[-1] == " 0 1 2"
-        assert [(await asyncio.wait_for(one, 20)).dropped for one in late] == [SUPERSEDED] * 2
+        assert await asyncio.wait_for(busy, 60) == [" 0", " 0"]
+        assert (await asyncio.wait_for(successor, 60))[-1] == " 0 1 2"
+        assert [(await asyncio.wait_for(one, 60)).dropped for one in late] == [SUPERSEDED] * 2
     await client.close()

@@ -17,7 +17,7 @@ async def test_the_workspace_is_sent_again_after_a_lost_connection_to_a_host_tha
     status = StatusReporter(lambda _method, params: sentences.append(params["message"]))
     link = EngineLink(status, lambda: LoadingProgress(None), ready.release)
     await link.use(replace(DEFAULTS, model="paced"))
-    await asyncio.wait_for(ready.acquire(), 20)
+    await asyncio.wait_for(ready.acquire(), 60)
     serve = paced.complete
 
     def refuse(_request, _cancel):
@@ -28,6 +28,6 @@ async def test_the_workspace_is_sent_again_after_a_lost_connection_to_a_host_tha
     steps(paced, 1)
     events = [event async for event in link.source.complete(CompletionRequest("x = ", document="a", max_tokens=1))]
     assert events[-1].suggestions[0].text == " 0"
-    await asyncio.wait_for(ready.acquire(), 20)
+    await asyncio.wait_for(ready.acquire(), 60)
     assert sentences[-2:] == ["The connection to the engine was lost. The next request connects again.", "Ready."]
     await link.close()

@@ -119,7 +119,7 @@ async def test_a_request_after_shutdown_is_an_invalid_request(server):
     assert replies[2]["result"] is None
     assert [replies[id_]["error"]["code"] for id_ in (3, 4, 5)] == [INVALID_REQUEST] * 3
     server.stdin.write(message(method="exit"))
-    assert await asyncio.wait_for(server.wait(), 20) == 0
+    assert await asyncio.wait_for(server.wait(), 60) == 0
 
 
 async def test_a_response_that_nobody_waits_for_leaves_no_invalid_state_error_in_the_log(spawn):  # noqa: F811

@@ -39,7 +39,7 @@ async def test_no_prediction_only_warms_the_cache(start_host):
     engine = PacedEngine()
     client = await start_host(engine)
     assert (await client.post("/completion", json={"prompt": "x", "n_predict": 0})).json()["content"] == ""
-    assert await asyncio.to_thread(engine.readied.acquire, timeout=10)
+    assert await asyncio.to_thread(engine.readied.acquire, timeout=60)
     assert len(engine.prepared) == 1
 
 

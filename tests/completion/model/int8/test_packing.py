@@ -63,7 +63,6 @@ def test_packing_deletes_the_models_forms_of_older_formats_and_no_other_form(mod
     others |= {left(packed, f"{packed_name(model)}{FORMAT + 1}-{16 * '2'}"), left(packed, f"other-{16 * '3'}")}
     left(packed, f"{packed_name(model)}{FORMAT - 1}-{16 * '4'}")
     left(packed, f"{packed_name(model)}{FORMAT - 1}-{16 * '5'}.partial")
-    left(packed, f"{model.name[:40]}-{16 * '6'}")  # as names were before
     load_packed(model, packed)
     assert folders(packed) == others | {packed_target(model, packed, "int8")}
 

@@ -6,8 +6,10 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from completion.errors import ModelDamagedError, ModelError
@@ -23,12 +25,17 @@ print(reports, "torch" in sys.modules)
 """
 
 
+def environment():
+    """Return an environment in which a process finds this module."""
+    here = str(Path(__file__).parent)
+    return module_environment() | {"PYTHONPATH": os.pathsep.join([here, module_environment()["PYTHONPATH"]])}
+
+
 def in_fresh_process(function, *arguments):
     """Run a step of this module from a process that has not loaded torch."""
-    here = str(Path(__file__).parent)
-    environment = module_environment() | {"PYTHONPATH": os.pathsep.join([here, module_environment()["PYTHONPATH"]])}
     script = REPORTED.format(module="test_apart", function=function, arguments=arguments)
-    return subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
 
 
 def step(path, progress):
@@ -51,6 +58,11 @@ def killed(progress):
     os._exit(9)
 
 
+def endless(progress):
+    progress(str(os.getpid()), 0.0)
+    threading.Event().wait()
+
+
 def test_the_step_runs_in_a_child_and_reports_its_progress(tmp_path):
     done = in_fresh_process("step", str(tmp_path / "written"))
     assert done.stdout == "[('half', 0.5)] False\n", done.stderr
@@ -69,6 +81,20 @@ def test_errors_of_the_step_are_raised_by_the_caller(function, error):
     done = in_fresh_process(function)
     assert done.returncode == 1
     assert error in done.stderr.splitlines()[-1]
+
+
+def test_a_step_ends_with_the_process_that_waits_for_it():
+    script = """
+from completion.model.store.apart import run_apart
+run_apart("test_apart:endless", progress=lambda sentence, _: print(sentence, flush=True))
+"""
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        step = psutil.Process(int(parent.stdout.readline()))
+        parent.kill()
+        step.wait(60)
+    assert not step.is_running()
 
 
 def test_a_process_that_has_torch_runs_the_step_itself(monkeypatch):
