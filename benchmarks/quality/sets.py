@@ -32,6 +32,9 @@ NAMED = "named"
 SETS = (*FILES, *HUMANEVAL_SETS.values(), MID_LINE, OPENED, NAMED)
 """Names of all data sets."""
 
+RECORDED = ("release_replay", "repo_context", "cursor_positions", "single_line", MID_LINE, "random_span")
+"""Data sets that a change of the rules is judged by."""
+
 _AT_WORDS = 0.7  # share of mid-line holes that begin and end at word boundaries, where most cursors are
 _SHORTEST_LINE = 8  # minimum characters of a line with a hole
 _WORD_EDGE = re.compile(r"\b|(?<=\W)(?=\W)")
