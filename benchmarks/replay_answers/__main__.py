@@ -1,4 +1,4 @@
-"""`python -m benchmarks.replay_answers RECORD --before CHECKOUT`: what rules of two checkouts make of the same answers.
+"""`python -m benchmarks.replay_answers RECORD… --before CHECKOUT`: what two checkouts' rules make of the same answers.
 
 RECORD is written by `python -m benchmarks.record_answers`. Without `--before`, the rules of this checkout alone run.
 Each resulting document is compared with the true one, and those that differ between the checkouts are printed. What
@@ -18,12 +18,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.quality.sets import RECORDED
 from benchmarks.quality.tasks import Task
-from benchmarks.replay_answers.answers import read, tasks_of
+from benchmarks.replay_answers.answers import add_options, asked_of
 from benchmarks.replay_answers.judging import Grade, Right, document, excerpt, grade, share, true_excerpt
 from benchmarks.replay_answers.running import OWN, Asked, Outcome, replayed
-from completion.host.process.address import normal_model
 
 VERDICTS = ("worse", "better", "other", "same")
 """What a document has become; "other" is another document that is worth the same."""
@@ -42,8 +40,8 @@ class Compared:
     @property
     def verdict(self) -> str:
         """One of VERDICTS."""
-        if self.grade_after != self.grade_before:
-            return "better" if self.grade_after > self.grade_before else "worse"
+        if self.grade_after.worth != self.grade_before.worth:
+            return "better" if self.grade_after.worth > self.grade_before.worth else "worse"
         same = document(self.task, self.before) == document(self.task, self.after)
         return "same" if same and self.before.error == self.after.error else "other"
 
@@ -128,19 +126,13 @@ def described(each: Compared) -> str:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.replay_answers", description=__doc__)
-    parser.add_argument("record", type=Path, help="file of the recorded answers")
+    add_options(parser)
     parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="folder of an older version")
     parser.add_argument("--after", type=Path, metavar="CHECKOUT", default=OWN, help="folder of the newer version")
-    parser.add_argument("--sets", default=",".join(RECORDED), help="data sets, comma-separated (default: %(default)s)")
-    parser.add_argument("--data-dir", help="folder of the data")
-    parser.add_argument("--model", default="default", help="model of the record (default: %(default)s)")
-    parser.add_argument("--automatic", action="store_true", help="requests are automatic, not manual")
     parser.add_argument("--show", type=int, default=10, help="maximum number of printed differences of each verdict")
     parser.add_argument("--out", type=Path, help="file of all differences")
     given = parser.parse_args()
-    asked = list(tasks_of(read(given.record, normal_model(given.model)), given.sets.split(","), given.data_dir))
-    if not asked:
-        parser.error(f"{given.record} has no answer at a place of these sets.")
+    asked = asked_of(given)
     after = replayed(asked, given.after, invoked=not given.automatic)
     before = replayed(asked, given.before, invoked=not given.automatic) if given.before else after
     found = compared(asked, before, after)

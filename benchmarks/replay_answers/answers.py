@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from benchmarks.data import read_kept
-from benchmarks.quality.sets import open_tasks
+from benchmarks.data import data_dir, read_kept
+from benchmarks.quality.sets import NEW_LANGUAGES, RECORDED, open_tasks
 from benchmarks.quality.tasks import Task, distinct
+from completion.host.process.address import normal_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +98,31 @@ def in_turns(tasks: Sequence[Task], limit: int) -> list[Task]:
     return [task for number, task in sorted(turns, key=lambda each: each[0]) if not limit or number < limit]
 
 
-def tasks_of(answers: dict[str, Answer], sets: Sequence[str], data_dir: str | None) -> Iterator[tuple[Task, Answer]]:
-    """Yield the tasks of these data sets that have an answer."""
-    for task in distinct(open_tasks(list(sets), data_dir)):
-        if task.id in answers:
-            yield task, answers[task.id]
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose recorded answers."""
+    parser.add_argument("records", metavar="RECORD", type=Path, nargs="+", help="files of recorded answers")
+    parser.add_argument("--sets", help="data sets, comma-separated; all whose files are there if it is not given")
+    parser.add_argument("--data-dir", help="folder of the data")
+    parser.add_argument("--model", default="default", help="model of the records (default: %(default)s)")
+    parser.add_argument("--automatic", action="store_true", help="requests are automatic, not manual")
+
+
+def asked_of(given: argparse.Namespace) -> list[tuple[Task, Answer]]:
+    """Return the tasks of the chosen data sets that have an answer.
+
+    Raises:
+        SystemExit: There are none.
+    """
+    answers = {id_: each for path in given.records for id_, each in read(path, normal_model(given.model)).items()}
+    sets = given.sets.split(",") if given.sets else [*RECORDED, *_made_apart(given.data_dir)]
+    found = [(task, answers[task.id]) for task in distinct(open_tasks(sets, given.data_dir)) if task.id in answers]
+    if not found:
+        raise SystemExit("The records have no answer at a place of these sets. Give other records or --sets.")
+    return found
+
+
+def _made_apart(folder: str | None) -> list[str]:
+    return [NEW_LANGUAGES] if (data_dir(folder) / f"open_{NEW_LANGUAGES}.jsonl.gz").is_file() else []
 
 
 def _rows(tokens: Sequence[Token]) -> list[tuple[int, str, float]]:

@@ -203,7 +203,8 @@ class Rules:
             SystemExit: There is no rule with a name that is to be off.
         """
         decision = sys.modules.get("completion.ending.decision")
-        known: dict[Any, Any] = getattr(decision, "RULES", {})
+        known = getattr(decision, "RULES", {})
+        known = known if isinstance(known, dict) else {}
         unknown = set(self._off) - {rule.__name__ for rule in known} - {GRAMMAR}
         if unknown:
             raise SystemExit(f"The checkout has no rule {', '.join(sorted(unknown))}.")
@@ -214,7 +215,8 @@ class Rules:
     def _noting(self, rule: Any) -> Any:  # noqa: ANN401 - a rule of any version
         def noting(text: str, context: Any) -> Any:  # noqa: ANN401
             ends = rule(text, context)
-            if ends.maybe < len(text) or ends.sure < len(text) or ends.replaces or ends.over:
+            idle = {"maybe": len(text), "sure": len(text), "over": False, "replaces": 0}
+            if any(getattr(ends, name, value) != value for name, value in idle.items()):
                 self.acting.add(rule.__name__)
             return ends
 

@@ -27,17 +27,25 @@ class Right(IntEnum):
     DOCUMENT = 3
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Grade:
-    """The worth of a resulting document: first what is right, then whether it is sound.
+    """How good a resulting document is.
 
     Attributes:
-        right: How much is right; no suggestion is as good as a wrong one that breaks nothing.
-        sound: Whether it has no more syntax errors than the true document or the one without the suggestion.
+        right: How much of the suggestion is right.
+        sound: Whether the document has no more syntax errors than the true one or the one without the suggestion.
     """
 
     right: Right
     sound: bool
+
+    @property
+    def worth(self) -> int:
+        """The place of the document in an order: a broken one is the worst, whatever it begins with.
+
+        No suggestion is as good as a wrong one that breaks nothing.
+        """
+        return 1 + self.right if self.sound else 0
 
 
 def document(task: Task, outcome: Outcome) -> str:

@@ -9,7 +9,7 @@ from benchmarks.quality.tasks import Task
 from benchmarks.record_answers import HeardEngine
 from benchmarks.replay_answers.__main__ import compared, described, report
 from benchmarks.replay_answers.answers import Answer, Branch, Token, in_turns, read, write
-from benchmarks.replay_answers.judging import Right, grade
+from benchmarks.replay_answers.judging import Grade, Right, grade
 from benchmarks.replay_answers.running import OWN, Outcome, replayed
 from completion.cancellation import CancelToken
 from completion.workspace.context import WorkspaceContext
@@ -69,13 +69,15 @@ def test_only_the_code_of_the_named_checkout_runs(tmp_path):
         replayed([(CALL, answer(CALL, "1"))], tmp_path)
 
 
-def test_a_document_is_worth_what_is_right_of_it_and_then_its_soundness():
-    nothing, wrong, broken = (grade(CALL, Outcome(text)) for text in ("", "2", "2))("))
-    start = grade(replace(CALL, reference="1 + 2"), Outcome("1"))
-    line = grade(replace(CALL, reference="1\n+ 2"), Outcome("1"))
-    whole = grade(CALL, Outcome("1)", replaces=1))
-    assert broken < nothing == wrong < start < line < whole
-    assert whole.right is Right.DOCUMENT
+def test_a_document_is_worth_what_is_right_of_it_unless_it_is_broken():
+    def worth(text, reference="1", replaces=0):
+        return grade(replace(CALL, reference=reference), Outcome(text, replaces)).worth
+
+    assert (
+        worth("2))(") < worth("") == worth("2") < worth("1", "1 + 2") < worth("1", "1\n+ 2") < worth("1)", replaces=1)
+    )
+    assert grade(replace(CALL, reference="1\n+ 2"), Outcome("1\n))((")) == Grade(Right.FIRST_LINE, sound=False)
+    assert worth("1\n))((", "1\n+ 2") < worth("")
 
 
 def test_differences_are_counted_and_shown_with_the_true_document():
