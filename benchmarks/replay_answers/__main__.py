@@ -79,7 +79,7 @@ def _sides(part: Sequence[Compared]) -> tuple[list[Grade], list[Grade]]:
 def _figures(grades: Sequence[Grade]) -> dict[str, float | None]:
     return {
         "first_lines": share(each.right >= Right.FIRST_LINE for each in grades),
-        "unsound": share(not each.sound for each in grades),
+        "unsound": share(not each.sound for each in grades if each.sound is not None),
     }
 
 

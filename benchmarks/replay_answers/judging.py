@@ -11,7 +11,7 @@ from benchmarks.quality.scoring import first_line
 from benchmarks.quality.tasks import Task
 from benchmarks.replay_answers.running import Outcome
 from completion.request import Suggestion
-from completion.syntax.languages import true_language
+from completion.syntax.languages import LANGUAGES, true_language
 from completion.syntax.trees import error_count, parse
 
 CURSOR, OPENED, CLOSED = "‸", "⟦", "⟧"
@@ -33,11 +33,12 @@ class Grade:
 
     Attributes:
         right: How much of the suggestion is right.
-        sound: Whether the document has no more syntax errors than the true one or the one without the suggestion.
+        sound: Whether the document has no more syntax errors than the true one or the one without the suggestion; None
+            in a language without a grammar.
     """
 
     right: Right
-    sound: bool
+    sound: bool | None
 
     @property
     def worth(self) -> int:
@@ -45,7 +46,7 @@ class Grade:
 
         No suggestion is as good as a wrong one that breaks nothing.
         """
-        return 1 + self.right if self.sound else 0
+        return 0 if self.sound is False else 1 + self.right
 
 
 def document(task: Task, outcome: Outcome) -> str:
@@ -55,8 +56,9 @@ def document(task: Task, outcome: Outcome) -> str:
 
 def grade(task: Task, outcome: Outcome) -> Grade:
     """Return the worth of the document that an outcome leaves."""
+    is_known = task.language in LANGUAGES
     if not outcome.text.strip():
-        return Grade(Right.NOTHING, sound=True)
+        return Grade(Right.NOTHING, sound=True if is_known else None)
     inserted = task.inserted(Suggestion(outcome.text, outcome.replaces))
     line, expected = first_line(inserted), first_line(task.reference)
     right = Right.NOTHING
@@ -66,7 +68,7 @@ def grade(task: Task, outcome: Outcome) -> Grade:
         right = Right.FIRST_LINE
     elif line and "\n" not in inserted.strip() and expected.startswith(line):
         right = Right.START
-    return Grade(right, sound=right is Right.DOCUMENT or _is_sound(task, outcome))
+    return Grade(right, sound=right is Right.DOCUMENT or _is_sound(task, outcome) if is_known else None)
 
 
 def _is_sound(task: Task, outcome: Outcome) -> bool:
