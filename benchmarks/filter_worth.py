@@ -61,10 +61,10 @@ class RuleWorth:
 
 def worths(asked: Asked, *, invoked: bool) -> Iterator[RuleWorth]:
     """Yield the worth of each rule. Where a rule does nothing, nothing is finished again without it."""
-    whole = replayed(asked, OWN, invoked=invoked)
+    whole = replayed(asked, OWN, invoked=invoked, each_off=True)
     for name in (*(rule.__name__ for rule in RULES), GRAMMAR):
-        tried = [each for each in asked if name == GRAMMAR or name in whole[each[0].id].acting]
-        found = compared(tried, replayed(tried, OWN, name, invoked=invoked), whole) if tried else []
+        tried = [each for each in asked if name in whole[each[0].id].without]
+        found = compared(tried, {id_: each.without[name] for id_, each in whole.items() if name in each.without}, whole)
         yield RuleWorth(name, len(tried), [each for each in found if each.verdict != "same"])
 
 

@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -111,33 +111,32 @@ class RecordedTask(LocalTask):
 class Checkout:
     """The rules of the checkout that is imported."""
 
-    def __init__(self, *, verdict: bool) -> None:
+    def __init__(self) -> None:
         self._grammars = Grammars()
-        self._grammar = GrammarMode.STRICT if verdict else GrammarMode.OFF
 
-    def outcome(self, place: dict[str, Any]) -> dict[str, Any]:
-        """Return what becomes of the answer at a place."""
-        local = self._task(place)
+    def outcome(self, place: dict[str, Any], *, verdict: bool) -> dict[str, Any]:
+        """Return what becomes of the answer at a place, with or without the grammar's verdict."""
+        local = self._task(place, GrammarMode.STRICT if verdict else GrammarMode.OFF)
         first = local.first_attempt()
         for _ in local.stream(first, CancelToken()):
             pass
         chosen = _likeliest(local, first, place["branches"])
         result = local.finish(chosen)
-        found = {"id": place["id"], "shown": first.shown, "stop": str(chosen.stop and chosen.stop.reason)}
+        found: dict[str, Any] = {"shown": first.shown, "stop": str(chosen.stop and chosen.stop.reason)}
         read_all = place["end"] == "enough" and len(first.log_probabilities) == len(place["tokens"])
         found |= {"ran_out": read_all and local.rules_go_on(first)}
         if isinstance(result, Suggestion):
             return found | {"text": result.text, "replaces": result.replace_after, "dropped": ""}
         return found | {"text": "", "replaces": 0, "dropped": result.reason.value}
 
-    def _task(self, place: dict[str, Any]) -> RecordedTask:
+    def _task(self, place: dict[str, Any], grammar: GrammarMode) -> RecordedTask:
         """Return the task of a place, as `Engine` makes one."""
         request = product.normalised(
             CompletionRequest(
                 **{name: place[name] for name in ("prefix", "suffix", "language", "path", "history", "deleted_here")},
                 mode=Mode(place["mode"]),
                 max_tokens=max(place["max_tokens"], 1),
-                grammar=self._grammar,
+                grammar=grammar,
                 invoked=place["invoked"],
             )
         )
@@ -190,27 +189,31 @@ def _keeps(text: str, shown: str) -> bool:
 
 
 class Rules:
-    """The rules of the checkout: some are off, and of the others it is noted which did anything."""
+    """The rules of the checkout: some are off, and of the others it is noted which did anything.
 
-    def __init__(self, off: Sequence[str]) -> None:
-        self.acting = set[str]()
-        self._off = off
+    Attributes:
+        acting: Names of the rules that did anything since this was cleared.
+        names: Names of all rules; none in a checkout without a table of rules.
+    """
 
-    def install(self) -> None:
-        """Replace the table of rules. A checkout without it has nothing to replace.
-
-        Raises:
-            SystemExit: There is no rule with a name that is to be off.
-        """
+    def __init__(self) -> None:
         decision = sys.modules.get("completion.ending.decision")
         known = getattr(decision, "RULES", {})
-        known = known if isinstance(known, dict) else {}
-        unknown = set(self._off) - {rule.__name__ for rule in known} - {GRAMMAR}
-        if unknown:
+        self._table: dict[Any, Any] = known if isinstance(known, dict) else {}
+        self._all = {self._noting(rule): reasons for rule, reasons in self._table.items()}
+        self.acting = set[str]()
+        self.names = [rule.__name__ for rule in self._all]
+
+    def switch_off(self, off: Collection[str]) -> None:
+        """Leave these rules out of the table, and no others.
+
+        Raises:
+            SystemExit: There is no rule with one of these names.
+        """
+        if unknown := set(off) - {*self.names, GRAMMAR}:
             raise SystemExit(f"The checkout has no rule {', '.join(sorted(unknown))}.")
-        rules = {self._noting(rule): reasons for rule, reasons in known.items() if rule.__name__ not in self._off}
-        known.clear()
-        known.update(rules)
+        self._table.clear()
+        self._table.update({rule: reasons for rule, reasons in self._all.items() if rule.__name__ not in off})
 
     def _noting(self, rule: Any) -> Any:  # noqa: ANN401 - a rule of any version
         def noting(text: str, context: Any) -> Any:  # noqa: ANN401
@@ -224,19 +227,30 @@ class Rules:
         return noting
 
 
-def outcomes(lines: Iterator[str], off: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield what becomes of the answer at each place, with the rules that did anything there."""
-    rules = Rules(off)
-    rules.install()
-    checkout = Checkout(verdict=GRAMMAR not in off)
-    for line in lines:
-        place = json.loads(line)
+def outcomes(lines: Iterable[str], off: Collection[str], *, each: bool) -> Iterator[dict[str, Any]]:
+    """Yield what becomes of the answer at each place, and what without each rule that does anything there.
+
+    Args:
+        lines: The places.
+        off: Rules that are switched off.
+        each: Whether each rule is switched off in turn, too.
+    """
+    rules, checkout = Rules(), Checkout()
+
+    def outcome(place: dict[str, Any], off: Collection[str]) -> dict[str, Any]:
+        rules.switch_off(off)
         rules.acting.clear()
         try:
-            found = checkout.outcome(place)
+            found = checkout.outcome(place, verdict=GRAMMAR not in off)
         except Exception as error:  # noqa: BLE001 - a checkout that fails at a place is compared at the others
-            found = {"id": place["id"], "error": f"{type(error).__name__}: {error}"}
-        yield found | {"acting": sorted(rules.acting)}
+            found = {"error": f"{type(error).__name__}: {error}"}
+        return found | {"acting": [name for name in rules.names if name in rules.acting]}
+
+    for line in lines:
+        place = json.loads(line)
+        whole = outcome(place, off)
+        tried = [*whole["acting"], GRAMMAR] if each else []
+        yield {"id": place["id"]} | whole | {"without": {name: outcome(place, [*off, name]) for name in tried}}
 
 
 def main() -> None:
@@ -244,11 +258,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path, help="folder whose code must be the imported one")
     parser.add_argument("--off", default="", help="rules that are switched off, comma-separated")
+    parser.add_argument("--each", action="store_true", help="switch off each rule in turn, too")
     given = parser.parse_args()
     used = Path(str(product.__file__)).resolve()
     if given.checkout.resolve() not in used.parents:
         parser.error(f"{used} is imported, not the code of {given.checkout}. Name its folder in PYTHONPATH.")
-    for found in outcomes(sys.stdin, [name for name in given.off.split(",") if name]):
+    for found in outcomes(sys.stdin, [name for name in given.off.split(",") if name], each=given.each):
         print(json.dumps(found), flush=True)
 
 

@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class Outcome:
         ran_out: Whether the rules would read further than the record goes.
         acting: Names of the rules that did anything.
         error: What the rules raised; "" if nothing.
+        without: Outcomes without each rule that did anything, and without the grammar's verdict, if that was asked.
     """
 
     text: str = ""
@@ -45,13 +46,16 @@ class Outcome:
     ran_out: bool = False
     acting: tuple[str, ...] = ()
     error: str = ""
+    without: Mapping[str, Outcome] = field(default_factory=dict)
 
 
 Asked = Sequence[tuple[Task, Answer]]
 """Tasks with their recorded answers."""
 
 
-def replayed(asked: Asked, checkout: Path, off: str = "", *, invoked: bool = True) -> dict[str, Outcome]:
+def replayed(
+    asked: Asked, checkout: Path, off: str = "", *, invoked: bool = True, each_off: bool = False
+) -> dict[str, Outcome]:
     """Return what the rules of a checkout make of each answer, by task.
 
     Args:
@@ -59,6 +63,7 @@ def replayed(asked: Asked, checkout: Path, off: str = "", *, invoked: bool = Tru
         checkout: Folder of the code.
         off: Names of rules that are switched off, comma-separated.
         invoked: Whether the requests are manual.
+        each_off: Whether each rule is switched off in turn, too.
 
     Raises:
         SystemExit: The checkout's code cannot be run so. Its message has been printed.
@@ -67,8 +72,13 @@ def replayed(asked: Asked, checkout: Path, off: str = "", *, invoked: bool = Tru
         for task, answer in asked:
             places.write(json.dumps(_place(task, answer, invoked=invoked)) + "\n")
         places.seek(0)
-        lines = _run([str(checkout), "--off", off], checkout, places.fileno())
-        return {line.pop("id"): Outcome(**line | {"acting": tuple(line["acting"])}) for line in lines}
+        lines = _run([str(checkout), "--off", off, *["--each"] * each_off], checkout, places.fileno())
+        return {line.pop("id"): _outcome(line) for line in lines}
+
+
+def _outcome(line: dict[str, Any]) -> Outcome:
+    without = {name: _outcome(each) for name, each in line.get("without", {}).items()}
+    return Outcome(**line | {"acting": tuple(line["acting"]), "without": without})
 
 
 def _run(arguments: Sequence[str], checkout: Path, places: int) -> Iterator[dict[str, Any]]:
