@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from random import Random
 
-from benchmarks.data import read_records
+from benchmarks.data import data_dir, read_records
 from benchmarks.quality.tasks import HUMANEVAL_SETS, Task, tasks_of
 from completion.language_ids import language_of
 from completion.request import Mode
@@ -29,8 +29,13 @@ OPENED = "opened"
 `release_replay`: an opening quote or bracket, a sigil, an operator. The rest of the line is the hole."""
 NAMED = "named"
 """Data set of new files with the cursor where something gets the file's name, which nothing above tells."""
-SETS = (*FILES, *HUMANEVAL_SETS.values(), MID_LINE, OPENED, NAMED)
+NEW_LANGUAGES = "new_languages"
+"""Data set of cursors inside words in languages that the others lack; `scripts/make_language_data.py` makes it."""
+SETS = (*FILES, *HUMANEVAL_SETS.values(), MID_LINE, OPENED, NAMED, NEW_LANGUAGES)
 """Names of all data sets."""
+
+RECORDED = ("release_replay", "repo_context", "cursor_positions", "single_line", MID_LINE, "random_span")
+"""Data sets that a change of the rules is judged by."""
 
 _AT_WORDS = 0.7  # share of mid-line holes that begin and end at word boundaries, where most cursors are
 _SHORTEST_LINE = 8  # minimum characters of a line with a hole
@@ -44,7 +49,7 @@ _TOP_CHARACTERS = 1_800  # of a file in which such a name is looked for
 _SHORTEST_NAME = 4
 
 
-def open_tasks(names: list[str], data_dir: str | None) -> Iterator[Task]:
+def open_tasks(names: list[str], folder: str | None) -> Iterator[Task]:
     """Yield the tasks of the data sets with these names.
 
     Raises:
@@ -55,16 +60,33 @@ def open_tasks(names: list[str], data_dir: str | None) -> Iterator[Task]:
         if name not in SETS:
             raise SystemExit(f"There is no data set {name!r}. Choose from: {', '.join(SETS)}.")
         if name == MID_LINE:
-            yield from filter(None, map(mid_line, open_tasks(["single_line", "cursor_positions"], data_dir)))
+            yield from filter(None, map(mid_line, open_tasks(["single_line", "cursor_positions"], folder)))
             continue
         if name == OPENED:
-            yield from filter(None, map(opened, open_tasks(["cursor_positions", "release_replay"], data_dir)))
+            yield from filter(None, map(opened, open_tasks(["cursor_positions", "release_replay"], folder)))
             continue
         if name == NAMED:
-            yield from named(open_tasks(["release_replay", "cursor_positions", "repo_context"], data_dir))
+            yield from named(open_tasks(["release_replay", "cursor_positions", "repo_context"], folder))
             continue
-        for record in read_records(FILES["humaneval" if name in parts else name], data_dir):
+        for record in read_records(_file(name, folder), folder):
             yield from (task for task in tasks_of(record, name) if name not in parts or task.dataset == name)
+
+
+def _file(name: str, folder: str | None) -> str:
+    """Return the name of the file that has a data set.
+
+    Raises:
+        SystemExit: It is one that is made apart, and is missing. The message says how to make it.
+    """
+    if name != NEW_LANGUAGES:
+        return FILES["humaneval" if name in HUMANEVAL_SETS.values() else name]
+    path = data_dir(folder) / f"open_{name}.jsonl.gz"
+    if not path.is_file():
+        raise SystemExit(
+            f"There is no file {path}. Make it with `python scripts/make_language_data.py MAKER FOLDER`, where MAKER is"
+            " the program that made the other data, and name its folder with --data-dir."
+        )
+    return path.name
 
 
 def mid_line(task: Task) -> Task | None:
