@@ -35,8 +35,8 @@ test-transports: $(VENV)/.dev       ## the suites of host and server over each t
 	for transport in unix tcp; do DRAFTLINE_TRANSPORT=$$transport $(BIN)/python -m pytest -q -p no:cacheprovider \
 		-m "not (neovim or vscode or clients or release)" tests/completion/host tests/lsp_server || exit 1; done
 
-test-clients: $(VENV)/.dev          ## requests and plugins of existing clients give what /v1/complete gives; fetches the plugins
-	$(BIN)/python -m pytest -m clients tests/completion/host/dialects tests/e2e/neovim
+test-clients: $(VENV)/.dev          ## other people's editors and clients accept what our plugins accept, a table of them; fetches them
+	$(BIN)/python -m pytest -m clients tests/e2e/clients tests/completion/host/dialects tests/e2e/neovim
 
 # Either path may be left out. CURSORS=300 compares the text at 300 cursors; MODEL=tiny is quicker and compares no text;
 # RAY=1 also kills replicas of vLLM under Ray Serve, which must be in the same environment.

@@ -65,7 +65,9 @@ class Completer(ABC):
                 yield event
                 self._parsing.watch(cancel, request.document)
 
-    def _events(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
+    def _events(
+        self, request: CompletionRequest, cancel: CancelToken, *, below: bool = True
+    ) -> Generator[CompletionEvent]:
         if unwanted := self._unwanted_at(request, cancel):
             yield CompletionEvent((), done=True, dropped=unwanted)
             return
@@ -79,7 +81,8 @@ class Completer(ABC):
                 yield _growing(first, visible, request)
             chosen = likeliest_line(task, first, cancel)
             outcome = task.finish(chosen)
-            if request.next_line and (ending := _line_ending(outcome, task.context)):
+            is_wanted = below and (request.next_line or request.invoked)
+            if is_wanted and (ending := _line_ending(outcome, task.context)):
                 yield from self._on_next_line(request, ending, cancel)
                 return
             suggestions = [outcome] if isinstance(outcome, Suggestion) else []
@@ -103,10 +106,16 @@ class Completer(ABC):
         )
 
     def _on_next_line(self, request: CompletionRequest, ending: str, cancel: CancelToken) -> Generator[CompletionEvent]:
-        """Yield the suggestions for the line after the cursor's, with what ends that line before them."""
+        """Yield the suggestions for the line after the cursor's, with what ends that line before them.
+
+        A manual request that gets none there gets the alternatives of its own line.
+        """
         ending = restored(Suggestion(ending), request).text
         below = replace(request, prefix=request.prefix + ending, next_line=False)
-        for event in self._events(below, cancel):
+        for event in self._events(below, cancel, below=False):
+            if event.done and not event.suggestions and request.invoked:
+                yield from self._events(request, cancel, below=False)
+                return
             suggestions = tuple(_after(ending, each) for each in event.suggestions)
             yield replace(event, suggestions=suggestions, greedy=event.greedy and ending + event.greedy)
 

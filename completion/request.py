@@ -138,7 +138,8 @@ class CompletionRequest(OfLanguage):
             suggestion never ends early as unlikely.
         in_comments: Whether a cursor inside a comment gets suggestions.
         in_strings: Whether a cursor inside a string gets suggestions.
-        next_line: Whether the suggestion may be of the next line, after its line break, if this line gets nothing.
+        next_line: Whether the suggestion may be of the next line, after its line break, if this line gets nothing; that
+            of a manual request may.
         order: Place among the requests of the document's client, in which they may not arrive: a request ends none of a
             higher order. 0 in requests that count by their arrival.
         ahead: Whether nobody waits for it yet: it runs after all other requests, and each of them cancels it.

@@ -103,30 +103,32 @@ def private_apt(folder: Path, mirror: str, suite: str, architecture: str | None 
     return [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
 
 
-def package_names(options: list[str]) -> list[str]:
-    """Return `name=version` of Neovim and of its dependencies in the newer suite.
+def package_names(options: list[str], packages: tuple[str, ...]) -> list[str]:
+    """Return `name=version` of packages and of their dependencies in the newer suite."""
+    plan = run(["apt-get", *options, "install", "--simulate", *packages])
+    chosen = [line.split() for line in plan.splitlines() if line.startswith("Inst ")]
+    return [f"{words[1]}={words[2].lstrip('(')}" for words in chosen]
+
+
+def check_version(names: list[str]) -> None:
+    """Check that Neovim, if it is among these packages, is new enough.
 
     Raises:
-        UnpackError: The suite has no Neovim that is new enough.
+        UnpackError: It is not.
     """
-    plan = run(["apt-get", *options, "install", "--simulate", *PACKAGES])
-    chosen = [line.split() for line in plan.splitlines() if line.startswith("Inst ")]
-    names = [f"{words[1]}={words[2].lstrip('(')}" for words in chosen]
     versions = [name.partition("=")[2] for name in names if name.startswith("neovim=")]
-    if not versions or tuple(int(part) for part in versions[0].split(".")[:2]) < NEEDED_VERSION:
+    if versions and tuple(int(part) for part in versions[0].split(".")[:2]) < NEEDED_VERSION:
         wanted = ".".join(map(str, NEEDED_VERSION))
-        raise UnpackError(
-            f"The suite has Neovim {versions[0] if versions else 'in no version'}; {wanted} or newer is needed."
-        )
-    return names
+        raise UnpackError(f"The suite has Neovim {versions[0]}; {wanted} or newer is needed.")
 
 
-def unpack(mirror: str, suite: str, work: Path, root: Path) -> None:
-    """Download Neovim and its dependencies from `suite` and unpack them into `root`."""
+def unpack(mirror: str, suite: str, work: Path, root: Path, packages: tuple[str, ...] = PACKAGES) -> None:
+    """Download packages and their dependencies from `suite` and unpack them into `root`."""
     options = private_apt(work, mirror, suite)
     print(f"reading the package list of Debian {suite} …", flush=True)
     run(["apt-get", *options, "-q", "update"])
-    names = package_names(options)
+    names = package_names(options, packages)
+    check_version(names)
     print(f"downloading {len(names)} packages …", flush=True)
     archives = work / "archives"
     archives.mkdir()
@@ -147,12 +149,12 @@ def one_of(root: Path, pattern: str) -> Path:
     raise UnpackError(f"The packages have no file {pattern}. Their layout has changed; please report this.")
 
 
-def link_to_own_libraries(root: Path, final_root: Path) -> None:
-    """Make the program load the unpacked loader and libraries from their later location in `final_root`."""
+def link_to_own_libraries(root: Path, final_root: Path, name: str = "usr/bin/nvim") -> None:
+    """Make a program load the unpacked loader and libraries from their later location in `final_root`."""
     loader = one_of(root, "usr/lib*/ld-linux-*.so.*")
     libraries = one_of(root, "usr/lib/*/libc.so.6").parent
     patchelf = [loader, "--library-path", libraries, root / "usr/bin/patchelf"]
-    program = root / "usr/bin/nvim"
+    program = root / name
     final_loader = final_root / loader.relative_to(root)
     final_libraries = final_root / libraries.relative_to(root)
     run([*patchelf, "--set-interpreter", final_loader, "--force-rpath", "--set-rpath", final_libraries, program])

@@ -1,13 +1,15 @@
 """`python -m benchmarks.editor_latency`: time from a key in a real Neovim to the text on its screen, by part.
 
-It prints a table and a JSON line. Each sample presses one key after a pause at the cursor, so that the cache is warm,
-as it is in everyday use. The screen, the language server and the engine use the monotonic clock of one machine. The
-engine is the real one, in private folders.
+It prints two tables and a JSON line. Each sample presses one key after a pause at the cursor, so that the cache is
+warm, as it is in everyday use. The screen, the language server and the engine use the monotonic clock of one machine.
+The engine is the real one, in private folders. The second table compares the time to the first text in a client that is
+sent growing text with that in one that is not, at the same keys and at one that a block follows.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import statistics
 import sys
@@ -22,6 +24,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.editor_latency.first_answer import ENUM, first_answers
 from benchmarks.editor_latency.neovim_driver import Neovim, NeovimError
 from benchmarks.engine_processes import engine_processes, private_folders, used_cpu_s
 from benchmarks.figures import percentile, rounded
@@ -212,6 +215,14 @@ def _print_table(samples: Sequence[Sample]) -> None:
     Console().print(table)
 
 
+def _print_first_answers(first: Mapping[str, Sequence[float]]) -> None:
+    count = len(next(iter(first.values())))
+    table = Table("client", "p50 ms", "p95 ms", title=f"key to the first text in the client, {count} keys")
+    for client, values in first.items():
+        table.add_row(client.replace("_", " "), f"{_percentile(values, 0.5)}", f"{_percentile(values, 0.95)}")
+    Console().print(table)
+
+
 def _report(
     samples: Sequence[Sample], messages: Sequence[float], sizes: Sequence[float], idle: tuple[float, float]
 ) -> dict[str, Any]:
@@ -251,8 +262,16 @@ def measure(program: Path, rounds: int, idle_s: float) -> dict[str, Any]:
             idle = idle_cpu_percent([*processes], idle_s)
         finally:
             neovim.close()
+        first = {
+            client: asyncio.run(first_answers(environment, (*PLACES, (ENUM, "B")), rounds, streaming=streaming))
+            for client, streaming in (("streaming", True), ("without_streaming", False))
+        }
     _print_table(samples)
-    return _report(samples, messages, sizes, idle)
+    _print_first_answers(first)
+    return _report(samples, messages, sizes, idle) | {
+        f"first_answer_{name}_ms": {client: _percentile(values, share) for client, values in first.items()}
+        for name, share in (("p50", 0.5), ("p95", 0.95))
+    }
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from completion.ending.following_lines import following_lines
 from completion.ending.following_lines import forget_texts as forget_lines
 from completion.ending.loops import forget_texts as forget_loops
 from completion.ending.loops import loops
+from completion.ending.remark import remark
 from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop, whole
 from completion.ending.shape import edges, indentation
 from completion.ending.suffix_overlap import suffix_overlap
@@ -45,6 +46,7 @@ RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
     loops: (DropReason.EMPTY, StopReason.REPETITION),
     unfinished: (DropReason.UNFINISHED, None),
     mid_word: (DropReason.MID_WORD, None),
+    remark: (DropReason.EMPTY, StopReason.LINE_END),
     code_fence: (DropReason.EMPTY, StopReason.STOP_TOKEN),
     line: (DropReason.EMPTY, StopReason.LINE_END),
     block: (DropReason.EMPTY, StopReason.BLOCK_END),

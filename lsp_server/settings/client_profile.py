@@ -19,6 +19,9 @@ _ITEM_RANGES = {
 _UNANNOUNCED = frozenset({_LSP_MODE})
 """Editors with inline completion that do not announce it: lsp-mode 9 sends `inlineCompletion: null`."""
 
+_AS_IS = frozenset({"Eglot", "helix", "@codemirror/lsp-client"})
+"""Editors that announce no mode of insertion and insert lines as they are. ALE and Monaco have no name, and indent."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClientProfile:
@@ -28,21 +31,25 @@ class ClientProfile:
         has_inline: Whether it shows inline completion. If not, suggestions are items of the completion list.
         item_range: What an item may replace after the cursor.
         list_mode: How the text of list items is inserted, None if the client knows no modes.
+        list_lines: Whether it is known how the client indents further lines. If not, list items have one line.
     """
 
     has_inline: bool = True
     item_range: ItemRange = ItemRange.CURSOR
     list_mode: types.InsertTextMode | None = None
+    list_lines: bool = True
 
 
 def profile_of(params: types.InitializeParams) -> ClientProfile:
     """Return the profile of a client that sent `params`."""
     name = params.client_info.name if params.client_info else ""
     text_document = params.capabilities.text_document or types.TextDocumentClientCapabilities()
+    list_mode = _list_mode(text_document.completion)
     return ClientProfile(
         has_inline=text_document.inline_completion is not None or name in _UNANNOUNCED,
         item_range=_ITEM_RANGES.get(name, ItemRange.CURSOR),
-        list_mode=_list_mode(text_document.completion),
+        list_mode=list_mode,
+        list_lines=list_mode is not None or name in _AS_IS,
     )
 
 

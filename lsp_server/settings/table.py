@@ -252,7 +252,8 @@ class Settings:
         low=0,
         high=60_000,
         description="Milliseconds without automatic suggestions after you dismiss one or delete other text than "
-        "indentation.",
+        "indentation, also of what is on the screen already; the next character that you type ends those after a "
+        "deletion.",
     )
     ahead: bool = setting(
         default=True,

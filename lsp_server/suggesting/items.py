@@ -13,7 +13,7 @@ from lsp_server.documents.text_lines import split_lines
 from lsp_server.gate.features import is_word_character
 from lsp_server.messages import ACCEPTED_COMMAND
 from lsp_server.settings.item_range import ItemRange
-from lsp_server.suggesting.narrowing import Remainder
+from lsp_server.suggesting.narrowing import Remainder, inserted
 from lsp_server.suggesting.query import Answer, Query
 
 
@@ -32,11 +32,13 @@ def list_items(query: Query, answer: Answer) -> list[types.CompletionItem]:
     """Return the item of `textDocument/completion`, for clients without inline completion. Its label is one line."""
     if not answer.remainders:
         return []
-    left = answer.remainders[0]
+    left = _well_indented(query, answer.remainders[0])
+    if not (left.text or query.profile.list_lines):
+        return []  # its first line ends at the cursor
     word = _word_before(query)
-    inserted = word + left.text
+    text = word + left.text
     if query.profile.list_mode is types.InsertTextMode.AdjustIndentation:
-        inserted = _relative_to_line(query, inserted)
+        text = _relative_to_line(query, text)
     start = types.Position(query.position.line, query.position.character - _units(query, word))
     return [
         types.CompletionItem(
@@ -46,7 +48,7 @@ def list_items(query: Query, answer: Answer) -> list[types.CompletionItem]:
             documentation=word + left.text,
             sort_text=" ",  # before every name; Emacs refuses a NUL
             filter_text=word or None,
-            text_edit=types.TextEdit(types.Range(start, _replaced_range(query, left).end), inserted),
+            text_edit=types.TextEdit(types.Range(start, _replaced_range(query, left).end), text),
             insert_text_mode=query.profile.list_mode,
             command=_command(answer, left),
         )
@@ -68,17 +70,43 @@ def partial_params(query: Query, answer: Answer, *, done: bool) -> dict[str, Any
 
 
 def _with_line(query: Query, left: Remainder) -> Remainder:
-    """Return a remainder that replaces the rest of the cursor's line, and ends with what it would have left of it."""
+    """Return a remainder that replaces the rest of the cursor's line, and ends with what it would have left of it.
+
+    Its lines end in a bare newline: a client that draws over a line breaks the text there, and nowhere else.
+    """
     line = split_lines(query.situation.suffix)[0].rstrip("\r\n")
-    return replace(left, text=left.text + line[left.replace_after :], replace_after=len(line))
+    text = left.text.replace("\r\n", "\n") + line[left.replace_after :]
+    return replace(left, text=text, replace_after=len(line))
+
+
+def _well_indented(query: Query, left: Remainder) -> Remainder:
+    """Return the start of a remainder that the client indents right. A shorter one replaces nothing.
+
+    That is one line if it is not known how the client indents, and the lines before an empty one if it adds blanks.
+    """
+    first, *others = split_lines(left.text)
+    if not query.profile.list_lines:
+        right = []
+    elif query.profile.list_mode is types.InsertTextMode.AdjustIndentation and _indentation(query):
+        right = list(takewhile(str.strip, others))
+    else:
+        return left
+    if len(right) == len(others):
+        return left
+    left = inserted(left, query.situation)
+    return replace(left, text=left.text[: len(first + "".join(right))].rstrip("\r\n"))
 
 
 def _relative_to_line(query: Query, text: str) -> str:
     """Return a text whose further lines have no indentation of the cursor's line: the client adds it to each."""
-    line = split_lines(query.situation.prefix)[-1]
-    indentation = line[: len(line) - len(line.lstrip(" \t"))]
     first, *others = split_lines(text)
-    return first + "".join(other.removeprefix(indentation) for other in others)
+    return first + "".join(other.removeprefix(_indentation(query)) for other in others)
+
+
+def _indentation(query: Query) -> str:
+    """Return the blanks that the cursor's line starts with."""
+    line = split_lines(query.situation.prefix)[-1]
+    return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _command(answer: Answer, left: Remainder) -> types.Command:

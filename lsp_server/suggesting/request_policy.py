@@ -56,11 +56,15 @@ class RequestPolicy:
         is_long = document.lines.line_length(place.line) > MAX_LINE_CHARACTERS
         return refusal or (EmptyReason.LINE_TOO_LONG if is_long else None)
 
-    def automatic_refusal(self, document: Document, place: Place) -> EmptyReason | None:
-        """Return why an automatic request at a position is refused now; None if it is allowed."""
+    def silence(self, document: Document) -> EmptyReason | None:
+        """Return why no text may appear by itself in a document now, not even one that is generated already."""
         period = self._periods.get(document.uri)
         if period is not None and self._clock() < period.until:
             return period.reason
+        return self.quiet.silence(document)
+
+    def automatic_refusal(self, document: Document, place: Place) -> EmptyReason | None:
+        """Return why an automatic request at a position is refused; None if it is allowed."""
         line = document.lines.line(place.line)
         before, after = line[: place.column], line[place.column :]
         if not before.strip() and after.strip() and after[0].isspace():

@@ -29,7 +29,7 @@ class Visibility:
     def silence(self, query: Query, generation: Generation | None) -> EmptyReason | None:
         """Return why the user wants no automatic suggestions now; None for what was requested manually."""
         is_requested = query.invoked or (generation is not None and generation.is_requested)
-        return None if is_requested else self.policy.quiet.silence(query.document)
+        return None if is_requested else self.policy.silence(query.document)
 
     def unshown_s(self, query: Query, generation: Generation) -> float:
         """Return for how many seconds a suggestion may not appear yet, because the user may be typing quickly."""

@@ -44,6 +44,17 @@ def test_alternatives_join_the_suggestion_on_the_screen_but_not_a_dismissed_one(
     assert not neovim.lua("return require('draftline.session').is_visible()")
 
 
+def test_a_deletion_asks_the_server_whether_the_suggestion_may_stay(serve):
+    neovim = serve({"x = ": [{"text": "return value"}]})
+    neovim.type("ix = ")
+    neovim.wait_for_ghost(lambda ghost: ghost == "return value")
+    neovim.type("re")
+    neovim.wait_for_ghost(lambda ghost: ghost == "turn value")
+    neovim.type("<BS>")
+    neovim.wait_for_no_ghost()
+    neovim.wait_for_lua("versions[5]", "a request at the new cursor")
+
+
 def test_cycling_requests_more_wraps_around_and_accepts_the_shown_suggestion(serve):
     two = [{"text": "one"}, {"text": "two"}]
     neovim = serve({"x = ": two[:1]}, more={"x = ": two})

@@ -29,6 +29,25 @@ async def test_typing_after_a_deletion_ends_its_quiet_period():
     assert texts(await editor.ask_and_hear("2")) == ["2"]
 
 
+async def test_what_is_generated_already_does_not_appear_while_the_user_deletes():
+    editor = ScriptedEditor("def f():\n    ")
+    assert texts(await editor.ask_and_hear("return va")) == ["return va"]
+    editor.type("ret")
+    assert texts(await editor.ask()) == ["urn va"]
+    editor.delete(1)
+    assert (await editor.ask()).reason is EmptyReason.DELETING
+    editor.type("t")
+    assert texts(await editor.ask_and_hear("urn value")) == ["urn value"]
+
+
+async def test_a_requested_suggestion_stays_while_the_user_deletes():
+    editor = ScriptedEditor("def f():\n    re")
+    assert texts(await editor.ask_and_hear("turn value", invoked=True)) == ["turn value"]
+    editor.type("t")
+    editor.delete(1)
+    assert texts(await editor.ask()) == ["turn value"]
+
+
 @pytest.mark.parametrize(
     ("text", "refused"),
     [

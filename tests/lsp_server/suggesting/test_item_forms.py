@@ -110,6 +110,11 @@ def test_lsp_mode_accepts_what_our_own_plugins_accept(before, after, text, repla
     assert lsp_mode_document(query, item) == before + text + after[replaced:]
 
 
+def test_lines_for_neovims_own_inline_completion_end_in_a_bare_newline_in_any_document():
+    query = query_between("def f(x):\r\n    ", "\r\n", profile_of(client("Neovim")))
+    assert item_for(query, Remainder(0, "a\r\n    b", 0)).insert_text == "a\n    b"
+
+
 @pytest.mark.parametrize(("before", "after", "text", "replaced"), [place for place in PLACES if "\r" not in place[1]])
 def test_neovims_own_inline_completion_shows_the_line_as_it_will_be(before, after, text, replaced):
     query = query_between(before, after, profile_of(client("Neovim")))
@@ -181,8 +186,8 @@ MODES = types.InsertTextMode
             "if x:\n    return 1\nreturn 2",
         ),  # Sublime Text
         (completion_of(default=MODES.AdjustIndentation), MODES.AdjustIndentation, "if x:\n    return 1\nreturn 2"),
-        (completion_of(), None, BODY),  # eglot inserts the text as it is
-        (None, None, BODY),
+        (completion_of(), None, "if x:"),  # ALE indents further lines and does not say so
+        (None, None, "if x:"),
     ],
 )
 def test_a_list_item_is_indented_once_whoever_indents_it(completion, mode, text):
@@ -194,6 +199,28 @@ def test_a_list_item_is_indented_once_whoever_indents_it(completion, mode, text)
         first, *others = text.split("\n")
         assert "\n    ".join([first, *others]) == BODY  # as LSP 3.18 says what the client does
     assert not item.preselect
+
+
+@pytest.mark.parametrize(("before", "text"), [("def f():\n    ", "a"), ("", "a\n\nb")])
+def test_a_client_that_indents_gets_no_empty_line_which_it_would_fill_with_blanks(before, text):
+    profile = profile_of(client(completion=completion_of([MODES.AdjustIndentation]), inline=False))
+    query = query_between(before, "", profile)
+    (item,) = list_items(query, Answer(Generation("id", query.situation), (Remainder(0, "a\n\nb", 0),)))
+    assert item.text_edit.new_text == text
+
+
+def test_an_editor_that_is_known_to_insert_lines_as_they_are_gets_them_all():
+    query = query_between("def f(x):\n    ", "", profile_of(client("Eglot", completion_of(), inline=False)))
+    (item,) = list_items(query, Answer(Generation("id", query.situation), (Remainder(0, BODY, 0),)))
+    assert (item.text_edit.new_text, item.insert_text_mode) == (BODY, None)
+
+
+@pytest.mark.parametrize(("text", "replaced", "item"), [("a,\n  b)", 1, "a,"), ("a)", 1, "a)"), ("\n  a\n)", 1, None)])
+def test_the_first_line_of_several_replaces_nothing_and_may_be_empty(text, replaced, item):
+    query = query_between("f(", ")", ClientProfile(has_inline=False, list_lines=False))
+    items = list_items(query, Answer(Generation("id", query.situation), (Remainder(0, text, replaced),)))
+    assert [one.text_edit.new_text for one in items] == ([item] if item else [])
+    assert all(one.text_edit.range.end.character == 2 + replaced * ("\n" not in text) for one in items)
 
 
 @pytest.mark.parametrize(

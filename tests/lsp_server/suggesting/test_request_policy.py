@@ -10,7 +10,7 @@ QUIET_S = 10
 
 
 def refusal(editor):
-    return editor.policy.automatic_refusal(editor.document, editor.place())
+    return editor.policy.silence(editor.document) or editor.policy.automatic_refusal(editor.document, editor.place())
 
 
 def test_a_deletion_keeps_quiet_until_time_has_passed_or_something_is_typed():

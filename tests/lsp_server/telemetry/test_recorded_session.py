@@ -233,7 +233,7 @@ async def test_events_on_suggestions_of_a_closed_document_are_ignored(editor, tm
     editor.signals.accepted(item)
     editor.signals.rejected(Rejected(answer.id, Rejection.DISMISSED))
     assert await rows(editor, tmp_path, OUTCOMES) == [(0, "", 0, 5, "")]
-    assert editor.policy.automatic_refusal(editor.document, editor.place()) is None
+    assert editor.policy.silence(editor.document) is None
 
 
 async def test_the_remains_of_accepted_text_are_recorded_at_every_checkpoint(editor, tmp_path):

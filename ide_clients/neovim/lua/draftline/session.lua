@@ -16,6 +16,7 @@ local M = {}
 local METHOD = "textDocument/inlineCompletion"
 
 local offer = nil ---@type draftline.Offer?
+local typed_to = nil ---@type draftline.Cursor? the cursor at the last change of the text
 local wants_next = false -- the running request was made to show its second suggestion
 
 local function group_of(bufnr)
@@ -183,7 +184,10 @@ end
 
 local function on_text_changed()
   wants_next = false
-  if offer and show() then
+  local now, before = offers.cursor(), typed_to
+  typed_to = now
+  local is_deleting = before and before.row == now.row and now.column < before.column
+  if offer and not is_deleting and show() then
     return
   end
   drop("typedOver")
