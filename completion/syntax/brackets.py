@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, starmap, takewhile
 
 from completion.syntax.lexer import OPENER_OF, Frame, Reading, Span, State
 from completion.syntax.lexicon import lexicon_of, string_ended_by
@@ -168,7 +168,7 @@ def comments_and_strings(text: str, language: str) -> list[Span] | None:
     reading = Reading(lexicon, text, State(0, Frame("", -1, None, lexicon.prose)), [])
     last = [*reading.state().frame.around()]
     rest = [Span(last[-1].offset, len(text), last[-1].string is None)] if last else []
-    return reading.literals + rest
+    return [*starmap(Span, reading.literals), *rest]
 
 
 def without_heredocs(text: str, language: str) -> str:

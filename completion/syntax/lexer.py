@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import NamedTuple
 
 from completion.syntax.lexicon import Lexicon, Literal, lexicon_of
@@ -105,7 +106,7 @@ class Reading:
         self._at, self._frame, self._earlier, self._string_end = start.at, start.frame, start.earlier, start.string_end
         self._heredocs, self._awaited, self._in_heredoc = start.heredocs, "", False
         self._awaited_at = -1
-        self.unopened, self.literals = unopened, list[Span]()
+        self.unopened, self.literals = unopened, list[tuple[int, int, bool]]()
 
     def state(self) -> State:
         """Read the text to its end and return what is known there."""
@@ -142,7 +143,7 @@ class Reading:
         if self._string_end < 0 and frame.outer.string is None:
             self._string_end = self._at
         if frame.outer.outer is None:
-            self.literals.append(Span(frame.offset, self._at, frame.literal is not None and frame.literal.is_comment))
+            self.literals.append((frame.offset, self._at, frame.literal is not None and frame.literal.is_comment))
 
     def _in_code(self) -> bool:
         """Read up to a literal that the text does not end, or that has code; return whether there is one."""
@@ -165,7 +166,7 @@ class Reading:
             elif bracket in OPENER_OF:
                 self._close(bracket, start)
             else:
-                self.literals.append(Span(start, self._at, is_comment=False))
+                self.literals.append((start, self._at, False))
         return True
 
     def _begin(self, found: re.Match[str], name: str) -> None:
@@ -178,12 +179,13 @@ class Reading:
             else:
                 self._at = whole.end()
                 if frame.outer is None:
-                    self.literals.append(Span(found.start(), self._at, literal.is_comment))
+                    self.literals.append((found.start(), self._at, literal.is_comment))
         elif name == "heredoc":
             self._await_heredoc(found)
         else:
             self._at = found.start()
-            self._leave([each for each in frame.around() if each.literal and not each.literal.lines][-1])
+            inside = takewhile(lambda each: each.string is not None, frame.around())
+            self._leave([each for each in inside if each.literal and not each.literal.lines][-1])
 
     def _close(self, closer: str, at: int) -> None:
         """Leave the innermost bracket that a closer closes, with what is open in it."""

@@ -13,8 +13,8 @@ from completion.syntax.table import pattern
 
 _BRACKETS = "|".join(map(re.escape, "()[]{}"))  # alternatives that begin with a character are searched fast
 _MAX_REGEX = 200  # characters of a regular expression's literal; it bounds the time for a line of many slashes
-_CLASS = r"\[[^\]\\\n]*+(?:\\.[^\]\\\n]*+)*+\]"  # of characters, in a regular expression
-_REGEX = rf"(?=[^\n]{{0,{_MAX_REGEX}}}/)(?:[^/\\\[\n]++|\\.|{_CLASS})++/"  # from its first character to its last
+_CLASS = rf"\[(?:[^\]\\\n]|\\.){{0,{_MAX_REGEX}}}+\]"  # of characters, in a regular expression
+_REGEX = rf"(?:[^/\\\[\n]|\\.|{_CLASS}){{1,{_MAX_REGEX}}}+/"  # from its first character to its last
 _MAX_NESTED = 2  # brackets in brackets of a literal, as in `%r{(?:#{a.map { b }})}`
 
 

@@ -15,6 +15,7 @@ _MODIFIERS = (
 )
 _HEAD = rf"([ \t]*)(?:(?:{'|'.join(_MODIFIERS)}|pub(?:\(\w+\))?)[ \t]+)*"
 _WITH_MODIFIERS = re.compile(_HEAD)
+_BEGINNINGS = frozenset(word[:end] for word in (*_MODIFIERS, "pub") for end in range(len(word) + 1))
 _BEGUN_MODIFIER = re.compile(r"pub(?:\(\w*\)?)?")
 _KINDS = "class|def|defp|enum|fn|fun|func|function|interface|private|protected|public|record|struct|sub|trait|type"
 _DEFINITION = re.compile(rf"{_HEAD}(?:{_KINDS})[ \t]+[\w$]")
@@ -66,7 +67,7 @@ def without_modifiers(line: str) -> str:
 def may_be_modifiers(line: str) -> bool:
     """Return whether an unfinished line can still have only such words."""
     last = without_modifiers(line).strip()
-    return _BEGUN_MODIFIER.fullmatch(last) is not None or any(word.startswith(last) for word in (*_MODIFIERS, "pub"))
+    return last in _BEGINNINGS or _BEGUN_MODIFIER.fullmatch(last) is not None
 
 
 def opens_element(line: str) -> bool:
