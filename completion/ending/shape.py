@@ -135,7 +135,8 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
 def _ends_in_literal(text: str, context: Context) -> bool:
     """Return whether whole lines at the cursor end inside a string or heredoc."""
     found = context.scan(text)
-    return bool(found.string) or found.in_heredoc or scan(context.line_before + text, context.language).in_heredoc
+    begun = "<<" in context.line_before and scan(context.line_before + text, context.language).in_heredoc
+    return bool(found.string) or found.in_heredoc or begun
 
 
 def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], context: Context) -> str:

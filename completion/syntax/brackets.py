@@ -146,8 +146,7 @@ def _from_string(frames: Iterable[Frame], text: Frame, start: int) -> Frame:
     """Return the frames from the outermost string on inwards, of a text that begins at `start` in the innermost one."""
     found = text
     for each in dropwhile(lambda frame: frame.string is None, reversed([*frames])):
-        found = each._replace(outer=found, offset=start, string=found.string)
-        found = found if found.string else found._replace(string=found)
+        found = each.placed(found, start)
     return found
 
 
@@ -201,7 +200,7 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
         language: LSP language identifier.
         string: Delimiter of the string that the text begins inside; "" if it begins in code.
     """
-    lexer = Lexer(language, string)
+    lexer = _lexer_of(language, string, text[:_START])
     found, strings = lexer.scan(text), lexicon_of(language).strings
     if found.comment:
         return 0

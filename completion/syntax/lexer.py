@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
 from typing import NamedTuple
 
 from completion.syntax.lexicon import Lexicon, Literal, lexicon_of
@@ -30,6 +29,7 @@ class Frame(NamedTuple):
         pattern: What begins the next frame in its code.
         literal: Kind of the string or comment; None for brackets.
         string: The outermost string around its content; None outside strings.
+        line_string: The outermost one of them that ends with its line.
         counts: Number of open brackets of each kind inside the same string, so that no closer searches in vain.
     """
 
@@ -39,19 +39,27 @@ class Frame(NamedTuple):
     pattern: re.Pattern[str]
     literal: Literal | None = None
     string: Frame | None = None
+    line_string: Frame | None = None
     counts: tuple[int, ...] = _NONE
 
     def inner(self, closer: str, offset: int) -> Frame:
         """Return the frame of a bracket in this one."""
         index = _INDEX[closer]
         counts = (*self.counts[:index], self.counts[index] + 1, *self.counts[index + 1 :])
-        return Frame(closer, offset, self, self.pattern, None, self.string, counts)
+        return Frame(closer, offset, self, self.pattern, None, self.string, self.line_string, counts)
 
     def begun(self, literal: Literal, offset: int, lexicon: Lexicon) -> Frame:
         """Return the frame of a string or comment in this one."""
         pattern = lexicon.code if literal.lines and self.pattern is not lexicon.line_code else lexicon.line_code
-        frame = Frame(literal.end, offset, self, pattern, literal, self.string)
-        return frame if self.string or literal.is_comment else frame._replace(string=frame)
+        return Frame(literal.end, offset, self, pattern, literal).placed(self, offset)
+
+    def placed(self, outer: Frame, offset: int) -> Frame:
+        """Return this frame in another one."""
+        frame = self._replace(outer=outer, offset=offset, string=outer.string, line_string=outer.line_string)
+        if self.literal is None or self.literal.is_comment:
+            return frame
+        line = frame if outer.line_string is None and not self.literal.lines else outer.line_string
+        return frame._replace(string=outer.string or frame, line_string=line)
 
     def around(self) -> Iterator[Frame]:
         """Yield this frame and those around it, without the text itself."""
@@ -182,10 +190,9 @@ class Reading:
                     self.literals.append((found.start(), self._at, literal.is_comment))
         elif name == "heredoc":
             self._await_heredoc(found)
-        else:
+        elif frame.line_string is not None:
             self._at = found.start()
-            inside = takewhile(lambda each: each.string is not None, frame.around())
-            self._leave([each for each in inside if each.literal and not each.literal.lines][-1])
+            self._leave(frame.line_string)
 
     def _close(self, closer: str, at: int) -> None:
         """Leave the innermost bracket that a closer closes, with what is open in it."""
