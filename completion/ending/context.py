@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from completion.request import Mode
 from completion.syntax import brackets, end_tags, mapping_keys
@@ -143,7 +142,6 @@ def near_before(prefix: str, language: str) -> str:
     return prefix[_code_end(prefix[:start], language) :]
 
 
-@lru_cache(maxsize=4)  # a prefix without its last part stays the same while the user types
 def _code_end(text: str, language: str) -> int:
     """Return the offset where the string or comment that a text ends inside begins; its length if it ends in code."""
     found = scan(text, language)
@@ -153,7 +151,6 @@ def _code_end(text: str, language: str) -> int:
 
 def forget_texts() -> None:
     """Free what was kept of texts around cursors, so that it need not be computed again."""
-    _code_end.cache_clear()
     end_tags.forget_texts()
     mapping_keys.forget_texts()
     brackets.forget_texts()

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from tree_sitter import Node, Tree
 
-from completion.syntax.brackets import Lexer
+from completion.syntax.enclosing_literal import enclosing_literal
 from completion.syntax.trees import ancestors, error_count, parse
 
 _MAX_OCCURRENCES = 64  # of a name that are looked at for its definition
@@ -106,7 +106,6 @@ class _Parsed:
     starts: list[int]
     tree: Tree
     errors: int
-    lexer: Lexer
 
     @classmethod
     def of(cls, lines: Sequence[str], language: str) -> _Parsed | None:
@@ -114,7 +113,7 @@ class _Parsed:
         source = b"\n".join(encoded)
         starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))[:-1]
         tree = parse(source, language)
-        return None if tree is None else cls(lines, language, source, starts, tree, error_count(tree), Lexer(language))
+        return None if tree is None else cls(lines, language, source, starts, tree, error_count(tree))
 
     def errors_after(self, change: LineChange) -> int:
         """Return the number of errors after a change; only what it touches is parsed again."""
@@ -140,8 +139,8 @@ class _Parsed:
     def in_literal(self, line: int, column: int) -> bool:
         """Return whether the character at a position is in a comment or string, and not in code within it."""
         above = "".join(f"{each}\n" for each in self.lines[:line])
-        ends = (self.lexer.scan(above + self.lines[line][:end]) for end in (column, column + 1))
-        return line < len(self.lines) and any(each.comment or (each.string and not each.waiting) for each in ends)
+        own = self.lines[line] if line < len(self.lines) else ""
+        return any(enclosing_literal(above + own[:end], self.language) for end in (column, column + 1))
 
     def defines(self, name: str) -> bool:
         """Return whether the document defines, imports or takes as parameter what has the name."""
