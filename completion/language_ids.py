@@ -5,12 +5,11 @@ This module imports the standard library only, because the types of requests use
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib.resources import files
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
+_TABLE = Path(__file__).parent / "syntax" / "languages.toml"
 _UNNAMED = ("", "plaintext")
 _OWN = frozenset({"names", "endings", "files", "grammar", "entry", "like"})  # what no other row has from this one
 
@@ -21,7 +20,9 @@ def rows() -> dict[str, dict[str, Any]]:
 
     The row `patterns` has the patterns that others name.
     """
-    table = tomllib.loads(files("completion").joinpath("syntax/languages.toml").read_text(encoding="utf-8"))
+    import tomllib  # noqa: PLC0415 - `initialize` needs no row
+
+    table = tomllib.loads(_TABLE.read_text(encoding="utf-8"))
     for language, row in table.items():  # a row stands below the one that it is like
         like = table[row["like"]] if "like" in row else {}
         table[language] = {key: value for key, value in like.items() if key not in _OWN} | row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from completion.request import Mode
 from completion.syntax import brackets, end_tags, mapping_keys
@@ -142,9 +143,10 @@ def near_before(prefix: str, language: str) -> str:
     return prefix[_code_end(prefix[:start], language) :]
 
 
+@lru_cache(maxsize=4)  # a prefix without its last part stays the same while the user types
 def _code_end(text: str, language: str) -> int:
     """Return the offset where the string or comment that a text ends inside begins; its length if it ends in code."""
-    found = scan(text, language)
+    found = Lexer(language).scan(text)  # which keeps nothing of a long document
     is_inside = (found.string or found.comment) and len(text) - found.string_start <= _MAX_LITERAL
     return found.string_start if is_inside else len(text)
 
@@ -153,6 +155,7 @@ def forget_texts() -> None:
     """Free what was kept of texts around cursors, so that it need not be computed again."""
     end_tags.forget_texts()
     mapping_keys.forget_texts()
+    _code_end.cache_clear()
     brackets.forget_texts()
 
 

@@ -112,7 +112,7 @@ def scan(text: str, language: str, string: str | Scan = "", *, before: str = "")
     return _lexer_of(language, string, text[:_START]).scan(text)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _lexer_of(language: str, string: str, _start: str) -> Lexer:
     """Return the lexer of texts with the same start: mostly the same text, which grows at its end."""
     return Lexer(language, string)

@@ -9,7 +9,8 @@ from itertools import accumulate
 
 from tree_sitter import Node, Tree
 
-from completion.syntax.enclosing_literal import enclosing_literal
+from completion.syntax.brackets import Lexer
+from completion.syntax.enclosing_literal import literal_at_end
 from completion.syntax.trees import ancestors, error_count, parse
 
 _MAX_OCCURRENCES = 64  # of a name that are looked at for its definition
@@ -98,6 +99,7 @@ class _Parsed:
 
     Attributes:
         starts: Offset of each line in the source, in bytes.
+        lexer: Reads the document once, up to each position.
     """
 
     lines: Sequence[str]
@@ -106,6 +108,7 @@ class _Parsed:
     starts: list[int]
     tree: Tree
     errors: int
+    lexer: Lexer
 
     @classmethod
     def of(cls, lines: Sequence[str], language: str) -> _Parsed | None:
@@ -113,7 +116,7 @@ class _Parsed:
         source = b"\n".join(encoded)
         starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))[:-1]
         tree = parse(source, language)
-        return None if tree is None else cls(lines, language, source, starts, tree, error_count(tree))
+        return None if tree is None else cls(lines, language, source, starts, tree, error_count(tree), Lexer(language))
 
     def errors_after(self, change: LineChange) -> int:
         """Return the number of errors after a change; only what it touches is parsed again."""
@@ -140,7 +143,7 @@ class _Parsed:
         """Return whether the character at a position is in a comment or string, and not in code within it."""
         above = "".join(f"{each}\n" for each in self.lines[:line])
         own = self.lines[line] if line < len(self.lines) else ""
-        return any(enclosing_literal(above + own[:end], self.language) for end in (column, column + 1))
+        return any(literal_at_end(self.lexer.scan(above + own[:end])) for end in (column, column + 1))
 
     def defines(self, name: str) -> bool:
         """Return whether the document defines, imports or takes as parameter what has the name."""
