@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 
 from completion.alternatives.further_suggestions import alternatives, ranked
@@ -17,7 +17,6 @@ from completion.decoding.task import Task
 from completion.ending.context import Context
 from completion.ending.decision import forget_texts
 from completion.ending.rule import Dropped, DropReason
-from completion.errors import ParseLimitError
 from completion.grammar.grammar import Grammars
 from completion.memory import Held, MemoryPart
 from completion.model.tokenizer import CodeTokenizer
@@ -68,7 +67,7 @@ class Completer(ABC):
     def _events(
         self, request: CompletionRequest, cancel: CancelToken, *, below: bool = True
     ) -> Generator[CompletionEvent]:
-        if unwanted := self._unwanted_at(request, cancel):
+        if unwanted := self._unwanted_at(request):
             yield CompletionEvent((), done=True, dropped=unwanted)
             return
         record = RunRecord(time.perf_counter)
@@ -166,20 +165,13 @@ class Completer(ABC):
             CancelledError: Within one chunk of the prompt after `cancel`.
         """
 
-    def _unwanted_at(self, request: CompletionRequest, cancel: CancelToken) -> str:
-        """Return "in_comment" or "in_string" if the cursor is where the request wants no suggestion, "" otherwise.
-
-        Raises:
-            CancelledError: While the document is parsed.
-        """
+    def _unwanted_at(self, request: CompletionRequest) -> str:
+        """Return "in_comment" or "in_string" if the cursor is where the request wants no suggestion, "" otherwise."""
         if request.in_comments and request.in_strings:
             return ""
-        self._parsing.watch(cancel, request.document)
         unwanted = {Literal.COMMENT: not request.in_comments, Literal.STRING: not request.in_strings}
-        with suppress(ParseLimitError):
-            found = self._parsing(enclosing_literal, request.prefix, request.suffix, request.language)
-            return found.value if found and unwanted[found] else ""
-        return ""
+        found = enclosing_literal(request.prefix, request.language)
+        return found.value if found and unwanted[found] else ""
 
     def _with_snippets(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
         """Return the request with snippets of other files of its workspace, unless it has some or is a conversation.

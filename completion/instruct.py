@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from completion.language_ids import known_language, rows
 from completion.request import MAX_TOKENS_LIMIT, CacheMode, CompletionRequest, GrammarMode, Message, Mode, Sampling
 
 _GREEDY = Sampling()
@@ -13,7 +14,6 @@ _EDITOR = (
     "edited code only."
 )
 _TILDES = re.compile(r"~{3,}")
-_WITH_CODE_BLOCKS = frozenset({"markdown", "mdx"})  # languages whose texts get code blocks
 
 
 def instruct_request(
@@ -62,7 +62,7 @@ def fence_of(code: str, language: str) -> str:
 
     Around a code block, models close a longer run of backquotes with three, or take those of the block for the end.
     """
-    if "```" not in code and language not in _WITH_CODE_BLOCKS:
+    if "```" not in code and not rows().get(known_language(language), {}).get("code_blocks"):
         return "```"
     return "~" * max((len(run) + 1 for run in _TILDES.findall(code)), default=3)
 

@@ -14,8 +14,9 @@ from completion.closing.continuations import ANY, continuations, missing_operand
 from completion.closing.jsx_tags import open_tags
 from completion.closing.python_endings import python_endings
 from completion.ending.context import Context, closes_string
-from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Bracket, Scan, scan
-from completion.syntax.literals.styles import style_of
+from completion.syntax.brackets import SCAN_AFTER, Bracket, Scan, scan
+from completion.syntax.lexer import CLOSER_OF
+from completion.syntax.lexicon import string_ended_by
 
 _WITH_TAGS = frozenset({"javascript", "javascriptreact", "typescriptreact"})
 _WITH_TRY = frozenset({*_WITH_TAGS, "typescript", "java", "cpp"})
@@ -178,7 +179,7 @@ def _ends_badly(found: Scan, context: Context, *, in_own_comment: bool) -> bool:
     in_own_string = bool(found.string) and (found.string_end > 0 or not context.before.string)
     if context.invoked:
         return in_own_string or in_own_comment
-    return in_own_string and found.string not in style_of(context.language).multi_line_strings
+    return in_own_string and not string_ended_by(found.string, context.language).lines
 
 
 def _still_open(found: Scan, context: Context) -> list[Bracket] | None:

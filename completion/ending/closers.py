@@ -8,23 +8,15 @@ from collections import Counter, deque
 from completion.ending.context import Context
 from completion.ending.rule import Ends
 from completion.ending.suffix_overlap import suffix_overlap
-from completion.syntax.brackets import (
-    CLOSER_OF,
-    CLOSERS,
-    LINE_CLOSERS,
-    OPENER_OF,
-    Scan,
-    begun_delimiter,
-    scan,
-)
-from completion.syntax.enclosing_literal import closed_by, waiting_closers
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, Scan, begun_delimiter, closed_by, scan
 from completion.syntax.end_tags import VALUE, WITHIN_TAG, begun_end_tag, doubled_end_tag
-from completion.syntax.literals.styles import style_of
+from completion.syntax.lexer import CLOSER_OF, OPENER_OF
+from completion.syntax.lexicon import lexicon_of
+from completion.syntax.table import row_of
 
 _PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
 _QUOTES = frozenset("\"'`")
 _BLANKS = frozenset(" \t")
-_TAGGED = frozenset({"html", "xml", "vue", "svelte", "php"})  # languages whose tags no bracket scan matches
 _TAG_END = re.compile(r"""\s*/?>""")
 _IN_TAG = re.compile(rf"""(?:[^<>"'{{/=]|{VALUE}|[/=](?!>))*+""")
 _MAX_TAG = 1000  # characters before the cursor in which the tag around it begins
@@ -42,12 +34,12 @@ def closers(text: str, context: Context) -> Ends:
     sure, within = len(text) - begun, text
     if 0 < begun < len(context.before.string) and context.line_after.startswith(context.before.string):
         within = text[:sure]  # the document's delimiter would end one quote too early
-    if context.language in _TAGGED:
+    if row_of(context.language).tags:
         sure = min(sure, _before_end_tag(text, context))
     if context.before.comment:
         line = text.partition("\n")[0]
         return Ends(len(text), sure, replaces=_inserted(line, context.line_before, context.line_after)[0])
-    if context.language in _TAGGED:
+    if row_of(context.language).tags:
         within = _without_tag_end(within, context)
         doubled = doubled_end_tag(within, context.prefix, context.suffix)
         within = within if doubled is None else _before(within, doubled)
@@ -70,7 +62,7 @@ def _before_end_tag(text: str, context: Context) -> int:
 
 def _without_tag_end(text: str, context: Context) -> str:
     """Return the text up to where it ends the tag around the cursor, if the document ends that tag on the same line."""
-    if context.language not in _TAGGED or ">" not in text or ">" not in context.line_after:
+    if not row_of(context.language).tags or ">" not in text or ">" not in context.line_after:
         return text
     string = context.before.string
     if WITHIN_TAG.search(context.prefix[-_MAX_TAG:]) is None or "<" in context.line_after.partition(">")[0]:
@@ -97,7 +89,7 @@ def _settle(text: str, context: Context) -> tuple[int, int, int | None, int]:
     if cut is not None:
         return covered, last, cut, kept
     waiting = list(context.open)
-    lone_closers = style_of(context.language).lone_closers
+    lone_closers = row_of(context.language).lone_closers
     opened = Counter(bracket.character for bracket in result.open)
     unopened = [closer for closer in result.unopened if closer.offset >= last]  # of a heredoc, the others are settled
     unread = Counter(OPENER_OF[closer.character] for closer in unopened)
@@ -129,11 +121,10 @@ def _in_code_of_string(text: str, found: Scan, context: Context) -> int | None:
     The result is None elsewhere. Strings in the code of a string are followed on the cursor's line only.
     """
     after = context.line_after
-    waiting = waiting_closers(context.line_before, context.language)
-    if not waiting or after.strip(LINE_CLOSERS):
+    if not context.before.waiting or after.strip(LINE_CLOSERS):
         return 0 if _continues_in_string(text, found, context) else None
     covered = 0
-    for closer in closed_by(text, waiting, context.language):
+    for closer in closed_by(text, context.before, context.language):
         blanks = len(after[covered:]) - len(after[covered:].lstrip())
         if after.startswith(closer, covered + blanks):  # else the document lacks it
             covered += blanks + 1
@@ -166,7 +157,7 @@ def _inner_closers(text: str, found: Scan, context: Context) -> tuple[int, int]:
         begun = context.near[context.before.string_start + len(inside) :]
         return _inserted(text[: found.string_end] or text, begun, after.partition(inside)[0])
     quote = after[:1]
-    if quote in _QUOTES and (quote not in style_of(context.language).strings or context.in_heredoc):
+    if quote in _QUOTES and (quote not in lexicon_of(context.language).strings or context.in_heredoc):
         return _inserted(text.partition("\n")[0], context.line_before, after)
     return 0, 0
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from completion.request import Mode
-from completion.syntax import end_tags, mapping_keys
+from completion.syntax import brackets, end_tags, mapping_keys
 from completion.syntax.block_end import BlockEnds
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
-from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Scan, scan
-from completion.syntax.heredocs import without_heredocs
+from completion.syntax.brackets import SCAN_AFTER, Lexer, Scan, scan
 from completion.syntax.indent_style import IndentStyle
+from completion.syntax.lexer import CLOSER_OF
 
 SCAN_BEFORE = 16_000
 """Minimum number of characters before the cursor that are scanned for open brackets and strings."""
@@ -43,6 +43,7 @@ class Context:
         open: Openers before the cursor, each with its closer after the cursor, innermost last.
         indent: The document's indentation style.
         block_ends: Finds the ends of blocks at the cursor.
+        lexer: Scans texts at the cursor.
     """
 
     prefix: str
@@ -61,6 +62,7 @@ class Context:
     open: tuple[OpenBracket, ...]
     indent: IndentStyle
     block_ends: BlockEnds
+    lexer: Lexer
 
     @classmethod
     def of(
@@ -70,7 +72,7 @@ class Context:
         near, near_after = near_before(prefix, language), suffix[:SCAN_AFTER]
         before = scan(near, language)
         after = _scan_after(before, suffix, language)
-        lines = near_after.split("\n")
+        lines, line_before = near_after.split("\n"), prefix[prefix.rfind("\n") + 1 :]
         return cls(
             prefix=prefix,
             near=near,
@@ -79,15 +81,16 @@ class Context:
             mode=mode,
             invoked=invoked,
             cut_short=cut_short,
-            line_before=prefix[prefix.rfind("\n") + 1 :],
+            line_before=line_before,
             line_after=lines[0],
             following=tuple(lines[1:]),
-            in_heredoc=without_heredocs(near, language)[1],
+            in_heredoc=before.in_heredoc,
             before=before,
             after=after,
             open=open_at_cursor(before, after, near, near_after),
             indent=IndentStyle.of(prefix, suffix),
             block_ends=BlockEnds(near, suffix, language),
+            lexer=Lexer(language, before, "" if before.string or before.comment else line_before),
         )
 
     @property
@@ -105,8 +108,7 @@ class Context:
 
     def scan(self, text: str) -> Scan:
         """Return the brackets, strings and comments of a text at the cursor."""
-        in_code = not self.before.string and not self.before.comment
-        return scan(text, self.language, self.before.string, before=self.line_before if in_code else "")
+        return self.lexer.scan(text)
 
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""
@@ -144,20 +146,21 @@ def near_before(prefix: str, language: str) -> str:
 @lru_cache(maxsize=4)  # a prefix without its last part stays the same while the user types
 def _code_end(text: str, language: str) -> int:
     """Return the offset where the string or comment that a text ends inside begins; its length if it ends in code."""
-    found = scan(text, language)
+    found = Lexer(language).scan(text)  # which keeps nothing of a long document
     is_inside = (found.string or found.comment) and len(text) - found.string_start <= _MAX_LITERAL
     return found.string_start if is_inside else len(text)
 
 
 def forget_texts() -> None:
     """Free what was kept of texts around cursors, so that it need not be computed again."""
-    _code_end.cache_clear()
     end_tags.forget_texts()
     mapping_keys.forget_texts()
+    _code_end.cache_clear()
+    brackets.forget_texts()
 
 
 def _scan_after(before: Scan, suffix: str, language: str) -> Scan:
-    return scan(suffix[:SCAN_AFTER], language, before.string if closes_string(before, suffix, language) else "")
+    return scan(suffix[:SCAN_AFTER], language, before if closes_string(before, suffix, language) else "")
 
 
 def closes_string(before: Scan, suffix: str, language: str) -> bool:
@@ -171,7 +174,7 @@ def closes_string(before: Scan, suffix: str, language: str) -> bool:
     if len(before.string) == 3:  # an odd number of these quotes after the cursor closes the string
         return scan(suffix[:SCAN_STRINGS], language).string == before.string
     line = suffix[:SCAN_AFTER].partition("\n")[0]
-    inside, outside = scan(line, language, before.string), scan(line, language)
+    inside, outside = scan(line, language, before), scan(line, language)
     if not inside.string_end or inside.string:
         return False
     first = scan(line[: inside.string_end], language)

@@ -21,7 +21,7 @@ from completion.ending.suffix_overlap import suffix_overlap
 from completion.ending.unsafe import unsafe
 from completion.ending.word_end import unfinished, whole_words
 from completion.request import StopReason, Suggestion
-from completion.syntax.literals.styles import has_sentences
+from completion.syntax.table import row_of
 
 _WORD = re.compile(r"[\w$]+")
 
@@ -32,7 +32,8 @@ def mid_word(text: str, context: Context) -> Ends:
     A manual request gets one, unless that says the tail of the word, which would follow again as a word of its own.
     """
     after = context.line_after[:1]
-    is_word = after.isalnum() or after == "_" or (after == "$" and not has_sentences(context.language))  # or formulas
+    in_formula = after == "$" and row_of(context.language).has_sentences
+    is_word = after.isalnum() or after == "_" or (after == "$" and not in_formula)
     if not is_word or not text:
         return whole(text)
     word, tail = _WORD.match(text), _WORD.match(context.line_after)

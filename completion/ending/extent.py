@@ -15,7 +15,7 @@ from completion.request import Mode
 from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import closes_words, is_decorator, may_close_words, opens_lines
-from completion.syntax.literals.styles import is_code, style_of
+from completion.syntax.table import is_code, row_of
 
 MAX_COMMENTS = 2
 """Maximum number of comment lines before the line of code."""
@@ -24,7 +24,6 @@ MAX_CLOSING_LINES = 4
 
 _CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally)\b")
 _FENCE = re.compile(r"^[ \t]*`(?:``|`?\Z)", re.MULTILINE)  # as far as the text goes
-_WITH_FENCES = frozenset({"julia"})  # command literals
 
 
 def line(text: str, context: Context) -> Ends:
@@ -69,7 +68,7 @@ def surplus_end(text: str, context: Context) -> Ends:
 
 def code_fence(text: str, context: Context) -> Ends:
     """End before the first code fence that is in no string or comment."""
-    if "`" not in text or not is_code(context.language) or context.language in _WITH_FENCES:
+    if "`" not in text or not is_code(context.language) or row_of(context.language).fences:
         return whole(text)
     for match in _FENCE.finditer(text):
         start = match.start()
@@ -99,7 +98,7 @@ def line_end(text: str, context: Context) -> int | None:
             return None
         after = end + body
         clause = _CLAUSE.match(text, after + 1)
-        if context.language != "python" or clause is None or depth(clause.group()) != own:
+        if not row_of(context.language).indented or clause is None or depth(clause.group()) != own:
             return after
         end = text.find("\n", after + 1)
         if end < 0:
@@ -119,7 +118,7 @@ def _closed_end(text: str, first: int, context: Context) -> int | None:
     if _goes_on_below(context.line_before or text, context):
         return first
     closed_below = {bracket.closed_at for bracket in context.open}
-    lone = style_of(context.language).lone_closers
+    lone = row_of(context.language).lone_closers
     unopened = (closer for closer in context.after.unopened if closer.character not in lone)
     free = sum(closer.offset not in closed_below for closer in unopened)
     end = first
@@ -154,7 +153,7 @@ def code_line(text: str, context: Context) -> tuple[int, int] | None:
 
     The result is None while it is undecided.
     """
-    mark = style_of(context.language).line_comment or "//"
+    mark = row_of(context.language).line_comment or "//"
     announces = not context.line_before.strip()
     comments = MAX_COMMENTS if announces and not _line_above(context).startswith(mark) else 0
     start = 0
@@ -179,8 +178,8 @@ def code_line(text: str, context: Context) -> tuple[int, int] | None:
 def _lacks_body(line: str, context: Context) -> bool:
     """Return whether a whole line opens a block or an element that has no body below the cursor."""
     head = line.rstrip()
-    if context.language == "python":
-        found = scan(head, "python")
+    if row_of(context.language).indented:
+        found = scan(head, context.language)
         opens = head.endswith(":") and not (found.open or found.string or found.comment)
     else:
         opens = head.endswith("{") or opens_lines(head, context.language)

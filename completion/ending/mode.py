@@ -11,16 +11,11 @@ from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, scan
 from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
 from completion.syntax.indent_style import depth, line_around
 from completion.syntax.line_roles import opens_words
-from completion.syntax.literals.styles import has_sentences
 from completion.syntax.parsing import IN_PROCESS, Parsing
+from completion.syntax.table import row_of
 
 _MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed
 _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")  # a brace after them opens no block
-_PYTHON_CLAUSES = frozenset(
-    ["def", "class", "if", "elif", "else", "for", "while", "with", "try", "except", "finally", "async", "match", "case"]
-)  # first words of a line that opens a block
-
-_WITH_COLONS = frozenset({"yaml", "makefile"})  # besides Python
 
 
 def cursor_context(request: CompletionRequest, parsing: Parsing = IN_PROCESS) -> Context:
@@ -67,7 +62,8 @@ def _in_expression(before: str, after: str, language: str, parsing: Parsing) -> 
         if parsing(is_within_expression, before, after, language):
             return True
     found = scan(before, language)
-    if found.string or found.comment or not found.open or found.open[-1].character == "{" or has_sentences(language):
+    in_brackets = bool(found.open) and found.open[-1].character != "{" and not row_of(language).has_sentences
+    if found.string or found.comment or not in_brackets:
         return bool(found.string) or found.comment
     return not opens_words(line_around(before), language, ended=True)  # as in `each(function()`
 
@@ -78,10 +74,10 @@ def _after_opener(before: str, after: str, line_before: str, language: str, pars
     found = scan(before, language)
     if found.string or found.comment:
         return False
-    if language == "python":
-        inside = bool(found.open)
-        return line.endswith(":") and not inside and line.split()[0].rstrip(":") in _PYTHON_CLAUSES
-    if opens_words(line, language, ended=True) or (language in _WITH_COLONS and line_before.endswith(":")):
+    row = row_of(language)
+    if row.clauses:
+        return line.endswith(":") and not found.open and line.split()[0].rstrip(":") in row.clauses
+    if opens_words(line, language, ended=True) or (row.opens_with_colon and line_before.endswith(":")):
         return True
     if not line.endswith("{"):
         return False

@@ -10,20 +10,15 @@ import re
 
 from completion.ending.context import Context
 from completion.ending.rule import Dropped, DropReason
-from completion.syntax.brackets import CLOSERS
-from completion.syntax.heredocs import without_heredocs
+from completion.syntax.brackets import CLOSERS, scan
 from completion.syntax.indent_style import WRAP_OPENERS, columns
+from completion.syntax.lexicon import lexicon_of
 from completion.syntax.line_roles import is_item
-from completion.syntax.literals.styles import style_of
+from completion.syntax.table import row_of
 
 _OPENERS = ("{", ":", "do", "then", *WRAP_OPENERS)
 
-_AS_WRITTEN = frozenset({"makefile", "markdown", "plaintext", "restructuredtext", "asciidoc", "git-commit"})
-"""Languages in which another indentation has another meaning: recipes begin with a tab, code with four blanks."""
-_NO_LAST_COMMA = frozenset({"json", "sql"})
-"""Languages in which a comma before a closing bracket is an error."""
 _BLANKS = (" ", "\t")
-_RULE_OR_RECIPE = re.compile(r"(?:[^\s#=:][^=:]*::?(?!=)|\t).*(?<!\\)")  # the line below it is no other one's rest
 
 
 def indentation(text: str, context: Context) -> str | Dropped:
@@ -42,12 +37,12 @@ def indentation(text: str, context: Context) -> str | Dropped:
         lines[0] = _first(lines[0], context)
         if lines[0][:1] in _BLANKS and lines[0].strip() and _is_back(context):
             return Dropped(DropReason.INDENTED_AGAIN)
-    if is_code and len(lines) > 1 and context.language not in _AS_WRITTEN:
+    if is_code and len(lines) > 1 and not row_of(context.language).as_written:
         lines[1:] = _deeper(lines, columns(generated), context)
         if not lines[0].strip():
             lines[0] = ""
-    elif context.language == "makefile":
-        lines = _with_tabs(lines, context)
+    elif recipe := row_of(context.language).recipe:
+        lines = _with_tabs(lines, recipe, context)
     return "\n".join(lines)
 
 
@@ -64,7 +59,7 @@ def edges(text: str, replaces: int, context: Context) -> str | Dropped:
     if not after.strip():
         text = text.rstrip()
         below = context.line_below.lstrip()
-        if text.endswith(",") and context.language in _NO_LAST_COMMA and below[:1] in CLOSERS:
+        if text.endswith(",") and not row_of(context.language).last_comma and below[:1] in CLOSERS:
             text = text if context.scan(text).string else text.removesuffix(",")
             if not text:
                 return Dropped(DropReason.LAST_COMMA)
@@ -75,11 +70,11 @@ def edges(text: str, replaces: int, context: Context) -> str | Dropped:
     return Dropped(DropReason.DOUBLED_CLOSER) if text == context.line_after[:replaces] else text
 
 
-def _with_tabs(lines: list[str], context: Context) -> list[str]:
-    """Return a makefile's lines, in which a recipe begins with a tab: with blanks, it is an error."""
+def _with_tabs(lines: list[str], recipe: re.Pattern[str], context: Context) -> list[str]:
+    """Return lines below a rule, which begin with a tab: with blanks, they are an error."""
     above, written = _text_above(context), list[str]()
     for line in (context.line_before + lines[0], *lines[1:]):
-        is_recipe = line.startswith(" ") and line.strip() and _RULE_OR_RECIPE.fullmatch(above)
+        is_recipe = line.startswith(" ") and line.strip() and recipe.fullmatch(above)
         above = "\t" + line.lstrip() if is_recipe and (written or not context.line_before) else line
         written.append(above)
     return [written[0].removeprefix(context.line_before), *written[1:]]
@@ -91,7 +86,7 @@ def _first(line: str, context: Context) -> str:
     if not extra or (context.open and context.open[-1].character != "{"):
         return line
     above = _text_above(context)
-    ends = above.rstrip().endswith((";", "}")) or context.language == "python"
+    ends = above.rstrip().endswith((";", "}")) or row_of(context.language).indented
     deeper = above.rstrip().endswith(_OPENERS) or is_item(above) or not ends  # an item's keys are deeper
     deepest = columns(_blanks(above)) + (columns(context.indent.unit) or 4 if deeper else 0)
     allowed = max(0, deepest - columns(context.line_before))
@@ -124,7 +119,7 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
     own = _blanks(context.line_before + lines[0])
     levels = [(generated, own)]  # (columns in the text, blanks in the document), outermost first
     written, above = [], context.line_before + lines[0]
-    marks = (*style_of(context.language).strings, "<<")
+    marks = (*lexicon_of(context.language).strings, "<<")
     has_literals = any(mark in line for line in lines for mark in marks)
     for index, line in enumerate(lines[1:], 1):
         blanks = _blanks(line)
@@ -139,7 +134,9 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
 
 def _ends_in_literal(text: str, context: Context) -> bool:
     """Return whether whole lines at the cursor end inside a string or heredoc."""
-    return bool(context.scan(text).string) or without_heredocs(context.line_before + text, context.language)[1]
+    found = context.scan(text)
+    begun = "<<" in context.line_before and scan(context.line_before + text, context.language).in_heredoc
+    return bool(found.string) or found.in_heredoc or begun
 
 
 def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], context: Context) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
 from completion.syntax.bracket_pairs import open_at_cursor
-from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, scan
-from completion.syntax.heredocs import without_heredocs
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, Lexer, scan, without_heredocs
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import (
     closes_block,
@@ -21,11 +19,9 @@ from completion.syntax.line_roles import (
     opens_alike,
     opens_lines,
 )
+from completion.syntax.table import row_of
 
 _OPENERS = ("{", "(", "[", ":", "=>", "->")
-_STATEMENT_END = re.compile(r";[ \t]*(?:--.*)?\Z")
-_BODY_MARK = re.compile(r"\$(?:[^\W\d]\w*)?\$")
-"""What PostgreSQL writes on both sides of a function's body."""
 
 
 class _Progress(NamedTuple):
@@ -60,7 +56,7 @@ class BlockEnd:
         self._line_before = prefix[prefix.rfind("\n") + 1 :]
         near_after = suffix[:SCAN_AFTER]
         before = scan(prefix, language)
-        self._string = before.string
+        self._lexer, self._row = Lexer(language, before if before.string else ""), row_of(language)
         self._waiting = open_at_cursor(before, scan(near_after, language), prefix, near_after)
         opened = opens_lines(self._line_before, language) or self._line_before.rstrip().endswith(_OPENERS)
         own_depth = depth(self._line_before)
@@ -68,9 +64,9 @@ class BlockEnd:
         self._max_floor = depth(below[0] if below else "") + 1
         self._near_before, self._below = prefix, below
         self._unclosed = _unclosed_head(prefix, below, language)
-        self._to_semicolon = language == "sql" and not own_depth and not opened
-        opening, rest = (_BODY_MARK.findall(each) for each in (prefix.rstrip().rpartition("\n")[2], near_after))
-        self._in_body = self._to_semicolon and len(opening) % 2 == 1 and len(rest) % 2 == 0
+        self._statement_end = None if own_depth or opened else self._row.statement_end
+        opening, rest = (self._marks(each) for each in (prefix.rstrip().rpartition("\n")[2], near_after))
+        self._in_body = opening % 2 == 1 and rest % 2 == 0
         self._start = _Progress("", 0, own_depth + opened)
         self._processed = self._start
 
@@ -103,39 +99,44 @@ class BlockEnd:
         text = line.strip()
         if text and depth(line) >= max(floor, 1):
             return None
-        code, in_heredoc = without_heredocs(earlier, self._language)
-        if in_heredoc or self._within_expression(code) or self._within_environment(code) or self._within_body(code):
+        code = without_heredocs(earlier, self._language)
+        if self._within_expression(earlier) or self._within_environment(code) or self._within_body(code):
             return None
         if not text:
-            ends = self._to_semicolon or (floor == 0 and not code.rstrip().endswith(_OPENERS))
+            ends = self._statement_end is not None or (floor == 0 and not code.rstrip().endswith(_OPENERS))
             return kept_end if ends and kept_end and not last else None
         head = self._head(code, line)
         if not self._leaves(code, line, head, floor) or (last and head and may_stay_in_block(line, self._language)):
             return None
-        if not self._closes(code, text) and not (head and closes_block(line, head, self._language)):
+        if not self._closes(earlier, text) and not (head and closes_block(line, head, self._language)):
             return kept_end
         return None if last or text.endswith(_OPENERS) else len(earlier) + len(line.rstrip())
 
     def _within_expression(self, code: str) -> bool:
-        """Return whether a line after `code` continues an expression or a string."""
-        found = scan(code, self._language, self._string)
-        return bool(found.string) or any(bracket.character != "{" for bracket in found.open)
+        """Return whether a line after `code` continues an expression, a string or a heredoc."""
+        found = self._lexer.scan(code)
+        return bool(found.string) or found.in_heredoc or any(bracket.character != "{" for bracket in found.open)
 
     def _within_environment(self, code: str) -> bool:
         """Return whether a line after `code` is in an environment of LaTeX, whose lines are often not indented."""
         begun = self._line_before + code if self._unclosed and self._line_before.strip() else code
-        return self._language == "latex" and begun.count(r"\begin{") > begun.count(r"\end{")
+        return self._row.environment is not None and begun.count(r"\begin{") > begun.count(r"\end{")
 
     def _within_body(self, code: str) -> bool:
         """Return whether a line after `code` is in a body between two `$$`, whose statements have semicolons too."""
-        return self._to_semicolon and (self._in_body + len(_BODY_MARK.findall(code))) % 2 == 1
+        return (self._in_body + self._marks(code)) % 2 == 1
+
+    def _marks(self, code: str) -> int:
+        """Return the number of marks beside bodies in code."""
+        mark = self._row.body_mark if self._statement_end is not None else None
+        return 0 if mark is None else len(mark.findall(code))
 
     def _leaves(self, code: str, line: str, head: str, floor: int) -> bool:
         """Return whether a line that is not indented deeper than `floor` is outside the block."""
         if is_preprocessed(line, self._language) or (not floor and line[0] in CLOSERS):
             return False
-        if self._to_semicolon and (begun := (self._line_before + code).rstrip()):
-            return _STATEMENT_END.search(begun) is not None
+        if self._statement_end is not None and (begun := (self._line_before + code).rstrip()):
+            return self._statement_end.search(begun) is not None
         return not (head and continues_block(line, head, self._language))
 
     def _head(self, code: str, line: str) -> str:
@@ -147,16 +148,16 @@ class BlockEnd:
         elif self._unclosed or _unclosed_head(self._near_before + begun, self._below, self._language):
             further = f"{self._line_before}{begun}\n{further}"
         above = (each for each in reversed(further.split("\n")) if each.strip() and each.lstrip()[0] not in CLOSERS)
-        if self._language == "yaml" and is_item(line):  # the key of the list
+        if self._row.items and is_item(line):  # the key of the list
             above = (each for each in above if not is_item(each))
         nearest = next((each for each in above if depth(each) <= level), "")
         return nearest if depth(nearest) == level else ""
 
     def _closes(self, code: str, line: str) -> bool:
         """Return whether `line` begins with the closer of a bracket that the text or the document leaves open."""
-        found = scan(code, self._language, self._string)
         if line[0] not in CLOSERS:
             return False
+        found = self._lexer.scan(code)
         waiting = bool(self._waiting) and self._waiting[-1].closed_at is None and not found.unopened
         return bool(found.open) or waiting
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from completion.syntax.brackets import CLOSER_OF, SCAN_AFTER, Bracket, Scan
+from completion.syntax.brackets import SCAN_AFTER, Bracket, Scan
 from completion.syntax.indent_style import columns, depth
+from completion.syntax.lexer import CLOSER_OF
 
 _BEGINS_CODE = re.compile(r"\w")
 _STATEMENT_ENDS = ("{", "}", ";")

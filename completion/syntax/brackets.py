@@ -1,32 +1,26 @@
-"""Finds brackets, strings and comments of a text without parsing, so that broken and partial code works."""
+"""What a text leaves open: its brackets, and the string or comment at its end, by the lexer."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import dropwhile, starmap, takewhile
 
-from completion.syntax.heredocs import without_quotes_in_heredocs
-from completion.syntax.literals.style import LiteralStyle
-from completion.syntax.literals.styles import COMPLETE_STYLES, style_of
+from completion.syntax.lexer import OPENER_OF, Frame, Reading, Span, State
+from completion.syntax.lexicon import lexicon_of, string_ended_by
 
-CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
-OPENER_OF = {closer: opener for opener, closer in CLOSER_OF.items()}
 CLOSERS = frozenset(OPENER_OF)
 LINE_CLOSERS = ")]}\"'`;,: \t"
 """Characters that may follow the cursor at the end of its line: closers that editors insert, and punctuation."""
 
-_LINE_ENDS = re.compile(r"(?:[\s)\]}>\"'`,;:.]|</[\w.:-]*>)*")  # editors insert end tags, too
-
 SCAN_AFTER = 6_000
 """Characters after the cursor that are scanned for closers."""
 
+_LINE_ENDS = re.compile(r"(?:[\s)\]}>\"'`,;:.]|</[\w.:-]*>)*")  # editors insert end tags, too
+_START = 64  # characters that tell texts apart whose scans are kept
 _LOOKBEHIND = 12  # characters before a text that decide what it begins with; the longest pattern has `return /`
-_MAX_REGEX = 200  # characters of a regular expression's literal; it bounds the time for a line of many slashes
-_CLASS = r"\[[^\]\\\n]*+(?:\\.[^\]\\\n]*+)*+\]"  # of characters, in a regular expression
-_REGEX = re.compile(rf"(?:[^/\\\[\n]++|\\.|{_CLASS})++/")  # a regular expression from its first character to its last
 
 
 def goes_on(line_after: str) -> bool:
@@ -47,12 +41,14 @@ class Scan:
     """The unclosed openers and unopened closers of a text, and the string or comment at its end.
 
     Attributes:
-        open: Openers that the text does not close, innermost last.
+        open: Openers that the text does not close, innermost last, without those in a string.
         unopened: Closers whose opener is before the text, in order.
-        string: Delimiter of the string that the text ends inside; "" outside strings.
+        string: Delimiter of the string that the text ends inside, also in code within it; "" outside strings.
         string_start: Offset where that string or comment begins; 0 if the string begins before the text.
         comment: Whether the text ends inside a comment.
         string_end: Offset after the end of the string that the text begins inside; 0 if it begins outside strings.
+        in_heredoc: Whether the text ends inside a heredoc.
+        frame: The innermost frame at the end; None for a scan of nothing.
     """
 
     open: tuple[Bracket, ...] = ()
@@ -61,69 +57,139 @@ class Scan:
     string_start: int = 0
     comment: bool = False
     string_end: int = 0
+    in_heredoc: bool = False
+    frame: Frame | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """What closes the strings and brackets around code in a string, innermost last; () elsewhere."""
+        if self.frame is None or self.frame.outer is None or self.frame.outer.string is None:
+            return ()
+        return tuple(frame.closer for frame in self.frame.around())[::-1]
 
 
-def scan(text: str, language: str, string: str = "", *, before: str = "") -> Scan:
-    """Match the brackets of `text` outside strings and comments.
+class Lexer:
+    """Scans texts at one place: a text that begins like the one before is read on from the last line that both have.
 
     Args:
-        text: Any piece of code, complete or not.
         language: LSP language identifier; for an unknown one every bracket counts.
-        string: Delimiter of the string that the text begins inside; "" if it begins in code.
-        before: Code before the text. Its end says what the first characters are: in a shell, `$#` begins no comment.
+        string: What the texts begin inside: the scan of what is before them, or a string's delimiter; "" for code.
+        before: Code before the texts. Its end says what the first characters are: in a shell, `$#` begins no comment.
     """
-    style = style_of(language)
-    around = before[-_LOOKBEHIND:]
-    start = position = len(around)
-    string_end = 0
-    text = without_quotes_in_heredocs(around + text, language)
-    if string:
-        end = _string_end(style, text, start, string, string)
-        if end is None:
-            return Scan(string=string)
-        position, string_end = end, end - start
-    stack: list[Bracket] = []
-    waiting = Counter[str]()
-    unopened: list[Bracket] = []
-    while match := style.token.search(text, position):
-        token, position = match.group(), match.end()
-        if token in CLOSER_OF:
-            stack.append(Bracket(token, match.start() - start))
-            waiting[token] += 1
-        elif token in CLOSERS:
-            if not _close(stack, waiting, token):
-                unopened.append(Bracket(token, match.start() - start))
+
+    def __init__(self, language: str, string: str | Scan = "", before: str = "") -> None:
+        self._lexicon = lexicon_of(language)
+        self._around = before[-_LOOKBEHIND:]
+        start, text = len(self._around), Frame("", -1, None, self._lexicon.code)
+        if isinstance(string, Scan):
+            frames = string.frame.around() if string.frame and string.frame.string else ()
+            frame = _from_string(frames, text, start)
         else:
-            end = _skip(style, text, position, token)
-            if end is None:
-                comment = token in style.comments
-                inside = "" if comment else style.strings[token]
-                return Scan(tuple(stack), tuple(unopened), inside, match.start() - start, comment, string_end)
-            position = end
-    return Scan(tuple(stack), tuple(unopened), string_end=string_end)
+            frame = text.begun(string_ended_by(string, language), start, self._lexicon) if string else text
+        self._start = State(start, frame, string_end=-1 if frame.string else 0)
+        self._known: tuple[str, State, list[int]] = ("", self._start, [])  # replaced as a whole: threads may share this
+
+    def scan(self, text: str) -> Scan:
+        """Match the brackets of a text outside strings and comments."""
+        text = self._around + text
+        known, state, unopened = self._known
+        if text != known or state is self._start:
+            same = _common_length(known, text)
+            earlier: State | None = state.earlier
+            while earlier is not None and earlier.at > same:
+                earlier = earlier.earlier
+            begin = earlier or self._start
+            reading = Reading(self._lexicon, text, begin, unopened[: begin.unopened])
+            state, unopened = reading.state(), reading.unopened
+            self._known = (text, state, unopened)
+        return _scan_of(text, state, unopened, len(self._around))
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
-    """A comment or a string: its offsets in the text."""
-
-    start: int
-    end: int
-    is_comment: bool
+def scan(text: str, language: str, string: str | Scan = "", *, before: str = "") -> Scan:
+    """Match the brackets of any piece of code, complete or not, outside strings and comments, as a `Lexer` does."""
+    if isinstance(string, Scan) or before:
+        return Lexer(language, string, before).scan(text)
+    return _lexer_of(language, string, text[:_START]).scan(text)
 
 
-def comments_and_strings(text: str, language: str) -> Iterator[Prose] | None:
-    """Return an iterator over the comments and strings; None for a language where not all are known."""
-    style = COMPLETE_STYLES.get(language)
-    return None if style is None else _comments_and_strings(text, style)
+@lru_cache(maxsize=16)
+def _lexer_of(language: str, string: str, _start: str) -> Lexer:
+    """Return the lexer of texts with the same start: mostly the same text, which grows at its end."""
+    return Lexer(language, string)
 
 
-def _comments_and_strings(text: str, style: LiteralStyle) -> Iterator[Prose]:
-    position = 0
-    while match := style.prose.search(text, position):
-        end = _skip(style, text, match.end(), match.group())
-        position = len(text) if end is None else end
-        yield Prose(match.start(), position, match.group() in style.comments)
+def forget_texts() -> None:
+    """Free what was kept of texts around cursors, so that it need not be read again."""
+    _lexer_of.cache_clear()
+
+
+def _scan_of(text: str, state: State, unopened: list[int], start: int) -> Scan:
+    frame, outside = state.frame, state.frame
+    if outside.string is not None and outside.string.outer is not None:
+        outside = outside.string.outer
+    comment = frame.literal is not None and frame.literal.is_comment and frame.string is None
+    brackets = [Bracket(OPENER_OF[each.closer], each.offset - start) for each in outside.around() if not each.literal]
+    literal = frame.string or (frame if comment else None)
+    return Scan(
+        open=tuple(reversed(brackets)),
+        unopened=tuple(Bracket(text[at], at - start) for at in unopened),
+        string=frame.string.closer if frame.string else "",
+        string_start=literal.offset - start if literal else 0,
+        comment=comment,
+        string_end=max(0, state.string_end - start),
+        in_heredoc=state.in_heredoc,
+        frame=frame,
+    )
+
+
+def _from_string(frames: Iterable[Frame], text: Frame, start: int) -> Frame:
+    """Return the frames from the outermost string on inwards, of a text that begins at `start` in the innermost one."""
+    found = text
+    for each in dropwhile(lambda frame: frame.string is None, reversed([*frames])):
+        found = each.placed(found, start)
+    return found
+
+
+def _common_length(one: str, other: str) -> int:
+    """Return the length of what two texts begin with alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
+def comments_and_strings(text: str, language: str) -> list[Span] | None:
+    """Return the comments and strings of a text; None for a language where not all are known."""
+    lexicon = lexicon_of(language)
+    if not lexicon.is_complete:
+        return None
+    reading = Reading(lexicon, text, State(0, Frame("", -1, None, lexicon.prose)), [])
+    last = [*reading.state().frame.around()]
+    rest = [Span(last[-1].offset, len(text), last[-1].string is None)] if last else []
+    return [*starmap(Span, reading.literals), *rest]
+
+
+def without_heredocs(text: str, language: str) -> str:
+    """Return a text without the lines of its heredocs."""
+    lexicon = lexicon_of(language)
+    if "<<" not in text:
+        return text
+    state = Reading(lexicon, text, State(0, Frame("", -1, None, lexicon.code)), []).state()
+    for start, end in reversed(state.heredocs):
+        text = text[:start] + text[end + 1 :]
+    return text
+
+
+def closed_by(text: str, before: Scan, language: str) -> str:
+    """Return which closers waiting before a text it has, innermost first, without those of what it opens again."""
+    if before.frame is None:
+        return ""
+    after = Reading(lexicon_of(language), text, State(0, before.frame), []).state().frame
+    waiting, found = [*before.frame.around()][::-1], [*after.around()][::-1]
+    left = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(waiting, found, strict=False)))
+    closed, again = (("".join(each.closer for each in reversed(frames[left:]))) for frames in (waiting, found))
+    return closed.removesuffix(again)
 
 
 def begun_delimiter(text: str, language: str, string: str = "") -> int:
@@ -134,77 +200,17 @@ def begun_delimiter(text: str, language: str, string: str = "") -> int:
         language: LSP language identifier.
         string: Delimiter of the string that the text begins inside; "" if it begins in code.
     """
-    found = scan(text, language, string)
+    lexer = _lexer_of(language, string, text[:_START])
+    found, strings = lexer.scan(text), lexicon_of(language).strings
     if found.comment:
         return 0
-    strings = style_of(language).strings
     for one in [found.string] if found.string else strings:
         shortest = 2 if not found.string and one[0] in strings else 1  # one quote begins a string, too
         for count in range(len(one) - 1, shortest - 1, -1):
             # quotes that end a string do not begin another one, and names can end with apostrophes
             before = text[:-count]
-            if not text.endswith(one[:count]) or scan(before, language, string).string != found.string:
+            if not text.endswith(one[:count]) or lexer.scan(before).string != found.string:
                 continue
-            if found.string or scan(before + one, language).string == strings[one]:
+            if found.string or lexer.scan(before + one).string == strings[one]:
                 return count
     return 0
-
-
-def _skip(style: LiteralStyle, text: str, start: int, token: str) -> int | None:
-    """Return the end of the comment or string that begins with `token` before `start`; None if it is unfinished."""
-    if token in style.comments:
-        return _comment_end(text, start, style.comments[token])
-    if token == "/":
-        regex = _REGEX.match(text, start, start + _MAX_REGEX)
-        return regex.end() if regex else start  # without an end on its line, a slash is code
-    if token in style.strings:
-        return _string_end(style, text, start, token, style.strings[token])
-    return start  # a whole literal
-
-
-def _close(stack: list[Bracket], waiting: Counter[str], closer: str) -> bool:
-    """Pop the innermost matching opener from the stack, with unclosed brackets inside it; return whether there is one.
-
-    `waiting` counts the stack's openers by kind, so that a closer without an opener does not search the stack.
-    """
-    opener = OPENER_OF[closer]
-    if not waiting[opener]:
-        return False
-    innermost = ""
-    while innermost != opener:
-        innermost = stack.pop().character
-        waiting[innermost] -= 1
-    return True
-
-
-@lru_cache(maxsize=32)
-def _string_tail(delimiter: str, *, multi_line: bool, raw: bool, escape: str) -> re.Pattern[str]:
-    end = re.escape(delimiter)
-    other = r"[^\\]" if multi_line else r"[^\\\n]"
-    inner = rf"(?:\\.|{other})*?"
-    if escape:
-        inner = rf"(?:{escape}|(?!{end}).)*+"
-    elif raw and len(delimiter) == 1:
-        inner = rf"(?:{end}{end}|[^{end}{'' if multi_line else chr(10)}])*+"
-    elif raw:
-        inner = ".*?" if multi_line else r"[^\n]*?"
-    return re.compile(inner + "(?:" + end + ("" if multi_line else r"|(?=\n)") + ")", re.DOTALL)
-
-
-def _string_end(style: LiteralStyle, text: str, start: int, token: str, delimiter: str) -> int | None:
-    """Return the offset after the end of a string that begins with `token` before `start`; None if it is unfinished.
-
-    A line's end ends a one-line string.
-    """
-    multi_line, raw = token in style.multi_line_strings, token in style.raw_strings
-    escape = style.escapes.get(token, "")
-    match = _string_tail(delimiter, multi_line=multi_line, raw=raw, escape=escape).match(text, start)
-    return match.end() if match else None
-
-
-def _comment_end(text: str, start: int, closer: str) -> int | None:
-    """Return the offset after a comment's end; None if it is unfinished. A line's end is not part of the comment."""
-    found = text.find(closer, start)
-    if found < 0:
-        return None
-    return found if closer == "\n" else found + len(closer)

@@ -9,6 +9,8 @@ from itertools import accumulate
 
 from tree_sitter import Node, Tree
 
+from completion.syntax.brackets import Lexer
+from completion.syntax.enclosing_literal import literal_at_end
 from completion.syntax.trees import ancestors, error_count, parse
 
 _MAX_OCCURRENCES = 64  # of a name that are looked at for its definition
@@ -80,7 +82,7 @@ def syntax_of_changes(
 
 def _facts(document: _Parsed, change: LineChange, orphans: set[str]) -> ChangeSyntax:
     here, there = document.node(change.line, change.column), document.node(*change.taught_at)
-    literal = _is_literal(here)
+    literal = document.in_literal(change.line, change.column)
     left = {word for line in change.new for word in _WORD.findall(line)}
     return ChangeSyntax(
         breaks=document.errors_after(change) > document.errors,
@@ -97,6 +99,7 @@ class _Parsed:
 
     Attributes:
         starts: Offset of each line in the source, in bytes.
+        lexer: Reads the document once, up to each position.
     """
 
     lines: Sequence[str]
@@ -105,6 +108,7 @@ class _Parsed:
     starts: list[int]
     tree: Tree
     errors: int
+    lexer: Lexer
 
     @classmethod
     def of(cls, lines: Sequence[str], language: str) -> _Parsed | None:
@@ -112,7 +116,7 @@ class _Parsed:
         source = b"\n".join(encoded)
         starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))[:-1]
         tree = parse(source, language)
-        return None if tree is None else cls(lines, language, source, starts, tree, error_count(tree))
+        return None if tree is None else cls(lines, language, source, starts, tree, error_count(tree), Lexer(language))
 
     def errors_after(self, change: LineChange) -> int:
         """Return the number of errors after a change; only what it touches is parsed again."""
@@ -134,6 +138,12 @@ class _Parsed:
         text = self.lines[line] if line < len(self.lines) else ""
         at = (line, len(text[:column].encode("utf-8", "replace")))
         return self.tree.root_node.descendant_for_point_range(at, (at[0], at[1] + 1)) or self.tree.root_node
+
+    def in_literal(self, line: int, column: int) -> bool:
+        """Return whether the character at a position is in a comment or string, and not in code within it."""
+        above = "".join(f"{each}\n" for each in self.lines[:line])
+        own = self.lines[line] if line < len(self.lines) else ""
+        return any(literal_at_end(self.lexer.scan(above + own[:end])) for end in (column, column + 1))
 
     def defines(self, name: str) -> bool:
         """Return whether the document defines, imports or takes as parameter what has the name."""
@@ -158,9 +168,3 @@ def _scope(node: Node) -> int:
         if any(word in each.type for word in _SCOPE_WORDS) and each.child_count > 1:
             return each.start_byte
     return -1
-
-
-def _is_literal(node: Node) -> bool:
-    return any("comment" in each.type or "string" in each.type for each in ancestors(node)) and not any(
-        "interpolation" in each.type or "substitution" in each.type for each in ancestors(node)
-    )

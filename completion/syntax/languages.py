@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import re
 from dataclasses import dataclass
 from functools import cache
 
 from tree_sitter import Language
 
 from completion.errors import GrammarUnsupportedError
+from completion.language_ids import rows
+from completion.syntax.table import row_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,23 +30,11 @@ class LanguageRow:
 
 
 LANGUAGES = {
-    "python": LanguageRow("tree_sitter_python", indented=True),
-    "javascript": LanguageRow("tree_sitter_javascript"),
-    "javascriptreact": LanguageRow("tree_sitter_javascript"),
-    "typescript": LanguageRow("tree_sitter_typescript", "language_typescript"),
-    "typescriptreact": LanguageRow("tree_sitter_typescript", "language_tsx"),
-    "go": LanguageRow("tree_sitter_go"),
-    "rust": LanguageRow("tree_sitter_rust"),
-    "java": LanguageRow("tree_sitter_java"),
-    "c": LanguageRow("tree_sitter_c"),
-    "cpp": LanguageRow("tree_sitter_cpp"),
-    "json": LanguageRow("tree_sitter_json"),
+    language: LanguageRow(row["grammar"], row_of(language).entry, row_of(language).indented)
+    for language, row in rows().items()
+    if "grammar" in row
 }
-
-
-_OBJECTIVE_C = re.compile(
-    r"^[ \t]*(?:@(?:interface|implementation|protocol|property|import|end)\b|#[ \t]*import\b)", re.MULTILINE
-)
+"""Languages with a grammar, by the table."""
 
 
 def true_language(language: str, *parts: str) -> str:
@@ -55,8 +44,10 @@ def true_language(language: str, *parts: str) -> str:
         language: LSP language identifier from the editor.
         parts: The document's text in any number of parts.
     """
-    if language in ("c", "cpp") and any(_OBJECTIVE_C.search(part) for part in parts):
-        return "objective-c" if language == "c" else "objective-cpp"
+    other = row_of(language).may_be
+    signs = row_of(other).signs if other else None
+    if signs is not None and any(signs.search(part) for part in parts):
+        return other
     return language
 
 

@@ -3,35 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TypeVar
 
 from completion.syntax.brackets import scan
-from completion.syntax.literals.styles import style_of
-
-T = TypeVar("T")
-
-
-def _of_each(value: T, languages: str) -> dict[str, T]:
-    return dict.fromkeys(languages.split(), value)
-
-
-_ARGUMENTS = r"(?:\((?:[^()]|\([^()]*\))*\)?)?"  # to the line's end at most, where further lines may close them
-_ANNOTATION = rf"@(?!interface\b)[A-Za-z_][\w.:]*[ \t]*{_ARGUMENTS}"
-_ATTRIBUTE = r"#\[[^\[\]]*\]?"
-_BRACKETED = r"\[{1,2}[A-Za-z_][^\[\],]*\]{1,2}"
-_OF_TEMPLATE = r"template[ \t]*<.*>|\[\[.*\]\]"
-
-_PATTERNS = {
-    "python": "@.*",
-    **_of_each(_ANNOTATION, "java kotlin scala groovy dart swift vue svelte"),
-    **_of_each(_ANNOTATION, "javascript javascriptreact typescript typescriptreact"),
-    **_of_each(_ATTRIBUTE, "rust php"),
-    **_of_each(r"\[[A-Za-z][^\[\]]*\]?", "csharp"),
-    **_of_each(_BRACKETED, "powershell toml ini"),
-    **_of_each(_OF_TEMPLATE, "cpp cuda-cpp objective-cpp"),
-}
-_DECORATORS = {language: re.compile(pattern) for language, pattern in _PATTERNS.items()}
-"""By language, whole lines that are incomplete without the code below: decorators, attributes, heads of tables."""
+from completion.syntax.table import row_of
 
 _BLOCK_COMMENT = re.compile(r"/\*(?:(?!\*/).)*(?:\*/)?|\*(?:[ \t/].*)?|<!--.*")
 
@@ -41,6 +15,7 @@ _MODIFIERS = (
 )
 _HEAD = rf"([ \t]*)(?:(?:{'|'.join(_MODIFIERS)}|pub(?:\(\w+\))?)[ \t]+)*"
 _WITH_MODIFIERS = re.compile(_HEAD)
+_BEGINNINGS = frozenset(word[:end] for word in (*_MODIFIERS, "pub") for end in range(len(word) + 1))
 _BEGUN_MODIFIER = re.compile(r"pub(?:\(\w*\)?)?")
 _KINDS = "class|def|defp|enum|fn|fun|func|function|interface|private|protected|public|record|struct|sub|trait|type"
 _DEFINITION = re.compile(rf"{_HEAD}(?:{_KINDS})[ \t]+[\w$]")
@@ -63,74 +38,18 @@ _ONLY_AFTER = {
 }
 """By word, the words that begin what it continues; elsewhere it begins a statement of its own."""
 
-_CLAUSES = {"elixir": ("after",)}
-"""By language, other words that continue a statement; elsewhere they are names, as of the hook `after`."""
-
-_CLOSING = {
-    **_of_each(("end",), "ruby crystal lua luau julia elixir matlab octave fish"),
-    "shellscript": ("done", "fi", "esac"),
-    "makefile": ("endif", "endef"),
-    "vim": ("endif", "endfor", "endwhile", "endfunction", "endtry"),
-    "cmake": ("endif", "endforeach", "endwhile", "endfunction", "endmacro", "endblock"),
-}
-"""By language, the words that close a block."""
-
-_RUBY_HEAD = (
-    r"(?!.*[\s;]end(?![\w:?!=]))(?!.*\bdef[ \t]+[^\s(]+(?:\(.*\))?[ \t]+=[ \t])"  # on one line
-    r"(?:(?:\w+[ \t]+)*def|class|module|for|(?:[^=]*[^\s=!<>][ \t]*=[ \t]*)?(?:if|unless|while|until|case|begin))"
-    r"\b(?![:?!]).*"
-)
-_JULIA_HEAD = (
-    r"(?!.*[\s;]end[ \t]*[;,)]*\Z)(?:[^=]*[^\s=!<>][ \t]*=[ \t]*|return[ \t]+|(?:@[\w.]+[ \t]+)+)?"
-    r"(?:mutable |abstract )?(?:struct|function|if|for|while|let|module|macro|try|quote)\b.*"
-)
-_RUBY = (
-    rf"{_RUBY_HEAD}|(?:else|elsif|rescue|ensure)\b.*|.*\bdo(?:[ \t]*\|[^|]*\|)?",
-    r"\b(?:do(?:[ \t]*\|[^|]*\|)?|begin|else|ensure)|\)",
-)
-_LUA = (
-    r".*\bfunction\b[^()]*\([^()]*\)(?::.*)?|(?:.*\b)?(?:then|do|else|repeat)",
-    r"\)|\b(?:then|do|else|repeat)",
-)
-_OPENING = {
-    **_of_each(_RUBY, "ruby crystal"),
-    **_of_each(_LUA, "lua luau"),
-    "elixir": (r"(?:.*\b)?do|.*\bfn\b.*->|else|rescue|catch|after", r"\b(?:do|else|rescue|catch|after)|->"),
-    "julia": (
-        rf"{_JULIA_HEAD}|(?:.*[\s=])?begin|(?:else|elseif|catch|finally)\b.*|.*\bdo\b[\w, ]*",
-        r"\)|\b(?:do|begin|else)",
-    ),
-    "fish": (r"(?!.*[\s;]end\b)(?:function|if|for|while|begin|switch|else)\b.*", r"\b(?:begin|else)"),
-    "vim": (
-        r"(?!.*\|[ \t]*end\w+\Z)(?:if|for|while|function|try|else|elseif|catch|finally)\b.*",
-        r"\)|\b(?:abort|try|else|finally)",
-    ),
-    "shellscript": (r"(?:.*\b)?(?:then|do|else)|case\b.*\bin", r"\b(?:then|do|else|in)"),
-    "cmake": (r"(?i:if|elseif|else|foreach|while|function|macro|block)[ \t]*\(.*\)", r"\)"),
-    "latex": (r"\\begin\{[^{}]*\}.*", r"[}\]]"),
-    "haskell": (r"(?:.*\b)?(?:do|where|of)", r"\b(?:do|where|of)"),
-}
-"""By language, a line that begins what a word or less indentation ends, and how it ends if nothing else belongs to it.
-
-In `if x`, the condition may go on; after `items.each do`, a new line begins.
-"""
-_HEADS = {language: (re.compile(line), re.compile(rf"(?:{end})\Z")) for language, (line, end) in _OPENING.items()}
-_WITH_VALUES = frozenset({"ruby", "crystal"})  # languages where a statement has a value: `a = case b`
 _VALUE = re.compile(r"[^=]*[^\s=!<>][ \t]*=[ \t]*")
-_ENVIRONMENT = re.compile(r"\\begin(\{[^{}]*\})")
-_PREPROCESSED = _of_each("#", "c cpp cuda-cpp objective-c objective-cpp csharp swift glsl")
-"""By language, what begins a line for the preprocessor."""
 
 
 def is_decorator(line: str, language: str) -> bool:
     """Return whether a line belongs to the code below it: `@name`, `#[name]`, `[Name]`; of several, the first line."""
-    pattern = _DECORATORS.get(language)
+    pattern = row_of(language).decorator
     return pattern is not None and pattern.fullmatch(line.strip()) is not None
 
 
 def announces(line: str, language: str) -> bool:
     """Return whether a line is a decorator or only a comment: it says something of the code below it."""
-    text, mark = line.strip(), style_of(language).line_comment
+    text, mark = line.strip(), row_of(language).line_comment
     is_comment = bool(mark) and text.startswith(mark)
     return is_comment or is_decorator(text, language) or _BLOCK_COMMENT.fullmatch(text) is not None
 
@@ -148,7 +67,7 @@ def without_modifiers(line: str) -> str:
 def may_be_modifiers(line: str) -> bool:
     """Return whether an unfinished line can still have only such words."""
     last = without_modifiers(line).strip()
-    return _BEGUN_MODIFIER.fullmatch(last) is not None or any(word.startswith(last) for word in (*_MODIFIERS, "pub"))
+    return last in _BEGINNINGS or _BEGUN_MODIFIER.fullmatch(last) is not None
 
 
 def opens_element(line: str) -> bool:
@@ -164,7 +83,7 @@ def opens_words(line: str, language: str, *, ended: bool = False) -> bool:
         language: LSP language identifier.
         ended: Whether nothing else may belong to the line.
     """
-    head, ending = _HEADS.get(language, (None, None))
+    head, ending = row_of(language).opening, row_of(language).opening_end
     text = _without_comment(line, language).strip()
     if head is None or ending is None or head.fullmatch(text) is None:
         return False
@@ -186,10 +105,10 @@ def continues_block(line: str, head: str, language: str) -> bool:
     """Return whether a line goes on with what the line `head` above it begins, at the same indentation."""
     if announces(head, language) or line.lstrip().startswith("{"):
         return True
-    if language == "yaml" and is_item(line):
+    if row_of(language).items and is_item(line):
         return head.rstrip().endswith(":")
     word = _first_word(line)
-    assigned = _VALUE.match(head) if language in _WITH_VALUES else None
+    assigned = _VALUE.match(head) if row_of(language).values else None
     first = _first_word(head[assigned.end() :] if assigned else head)
     return word in _continuing(language) and first in _ONLY_AFTER.get(word, (first,))
 
@@ -198,32 +117,33 @@ def closes_block(line: str, head: str, language: str) -> bool:
     """Return whether a line closes, with a word or a tag, what the line `head` above it begins."""
     if closer := _closer(head, language):
         return line.lstrip().startswith(closer)
-    return _first_word(line) in _CLOSING.get(language, ())
+    return _first_word(line) in row_of(language).closing
 
 
 def closes_words(line: str, language: str) -> bool:
     """Return whether a line begins with a word that ends a block: `end`, `fi`."""
-    return language in _HEADS and _first_word(line) in _CLOSING.get(language, ())
+    return row_of(language).opening is not None and _first_word(line) in row_of(language).closing
 
 
 def may_close_words(line: str, language: str) -> bool:
     """Return whether an unfinished line can still become one that begins with a word that ends a block."""
     text = line.lstrip()
-    return language in _HEADS and any(word.startswith(text) for word in _CLOSING.get(language, ()))
+    return row_of(language).opening is not None and any(word.startswith(text) for word in row_of(language).closing)
 
 
 def _closer(head: str, language: str) -> str:
     """Return what closes the element or environment that a line opens; "" if it opens none."""
     if element := _ELEMENT.fullmatch(head.strip()):
         return f"</{element.group(1)}>"
-    environment = _ENVIRONMENT.match(head.strip()) if language == "latex" else None
+    begins = row_of(language).environment
+    environment = begins.match(head.strip()) if begins is not None else None
     return f"\\end{environment.group(1)}" if environment else ""
 
 
 def may_stay_in_block(line: str, language: str) -> bool:
     """Return whether an unfinished line can still become one that continues or closes a block."""
     text = line.lstrip()
-    words = (*_continuing(language), *_CLOSING.get(language, ()), "</", "\\end{")
+    words = (*_continuing(language), *row_of(language).closing, "</", "\\end{")
     return text.startswith(("</", "\\end{")) or any(word.startswith(text) for word in words)
 
 
@@ -240,17 +160,17 @@ def is_item(line: str) -> bool:
 
 def is_preprocessed(line: str, language: str) -> bool:
     """Return whether a line is one for the preprocessor, whose indentation says nothing."""
-    mark = _PREPROCESSED.get(language)
-    return mark is not None and line.lstrip().startswith(mark)
+    mark = row_of(language).preprocessor
+    return bool(mark) and line.lstrip().startswith(mark)
 
 
 def _continuing(language: str) -> tuple[str, ...]:
-    return _CONTINUING + _CLAUSES.get(language, ())
+    return _CONTINUING + row_of(language).continuing
 
 
 def _without_comment(line: str, language: str) -> str:
     """Return a line without the comment that it ends with."""
-    mark = style_of(language).line_comment
+    mark = row_of(language).line_comment
     if not mark or mark not in line:
         return line
     found = scan(line, language)

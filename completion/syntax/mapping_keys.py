@@ -9,20 +9,9 @@ from typing import NamedTuple
 
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import is_item
-from completion.syntax.literals.styles import style_of
+from completion.syntax.table import row_of
 
-_JSON_KEY = re.compile(r'[ \t]*"((?:[^"\\\n]|\\.)*)"[ \t]*:')
-_KEYS = {
-    "yaml": re.compile(r"""[ ]*(?:-[ ]+)?("[^"\n]*"|'[^'\n]*'|[^\s:#"'{}\[\]<&*!|>%@`,?-][^:#\n]*?)[ ]*:(?=\s|\Z)"""),
-    "json": _JSON_KEY,
-    "jsonc": _JSON_KEY,
-    "toml": re.compile(r"""[ \t]*("[^"\n]*"|'[^'\n]*'|[\w.-]+)[ \t]*="""),
-}
-"""By language, what a line begins with that has a key."""
-
-_TABLE = re.compile(r"\[[A-Za-z_][^\[\],\n]*\](?=[ \t]*(?:#.*)?\r?\Z)")  # a table of TOML is a key of the document
 _SEPARATOR = re.compile(r"---|\.\.\.|\{\{|\{%|\[")  # of documents, of branches in a template, before a table of TOML
-_SCALAR = re.compile(r"(?:^|[\s:-])[|>][-+\d]*[ \t]*(?:#.*)?\Z")  # what begins text of several lines in YAML
 _QUOTES = "\"'"
 
 
@@ -35,14 +24,14 @@ class _Beside(NamedTuple):
 
 def has_keys(language: str) -> bool:
     """Return whether documents in a language consist of mappings."""
-    return language in _KEYS
+    return row_of(language).key is not None
 
 
 def key_of(line: str, language: str) -> str | None:
     """Return the key that a line begins with; None if it has none, or begins an item of a list."""
-    if language == "toml" and (table := _TABLE.match(line)):
+    pattern, head = row_of(language).key, row_of(language).table
+    if head is not None and (table := head.match(line)):
         return table.group()
-    pattern = _KEYS.get(language)
     found = pattern.match(line) if pattern is not None and not is_item(line) else None
     return None if found is None else found[1].strip(_QUOTES)
 
@@ -63,14 +52,15 @@ def keys_beside(line: str, before: str, own: str, below: str, language: str) -> 
         below: Lines below the cursor's.
         language: LSP language identifier, of a language with keys.
     """
-    if language == "toml" and line.startswith("["):
-        return _tables(before) | _tables(own) | _tables(below)
+    row = row_of(language)
+    if row.table is not None and line.startswith("["):
+        return _tables(before, row.table) | _tables(own, row.table) | _tables(below, row.table)
     level = depth(line)
     above = _beside(own, level, language, upwards=True)
     if above.end is None:
         further = _beside(before, level, language, upwards=True)
         above = _Beside(above.keys | further.keys, further.end)
-    if above.end is not None and language == "yaml" and _SCALAR.search(above.end):
+    if above.end is not None and row.scalar is not None and row.scalar.search(above.end):
         return frozenset()
     return above.keys | _beside(below, level, language, upwards=False).keys
 
@@ -82,14 +72,14 @@ def forget_texts() -> None:
 
 
 @lru_cache(maxsize=16)
-def _tables(text: str) -> frozenset[str]:
-    return frozenset(found.group() for line in text.split("\n") if (found := _TABLE.match(line)))
+def _tables(text: str, head: re.Pattern[str]) -> frozenset[str]:
+    return frozenset(found.group() for line in text.split("\n") if (found := head.match(line)))
 
 
 @lru_cache(maxsize=16)  # a document's lines are the same for every token of a text
 def _beside(text: str, level: int, language: str, *, upwards: bool) -> _Beside:
     lines: Iterable[str] = text.split("\n")
-    keys, mark = set[str](), style_of(language).line_comment
+    keys, mark = set[str](), row_of(language).line_comment
     for line in reversed(list(lines)) if upwards else lines:
         code = line.strip()
         if not code or (mark and code.startswith(mark)):

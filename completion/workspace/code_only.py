@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tree_sitter import Node
 
 from completion.syntax.brackets import comments_and_strings
+from completion.syntax.table import row_of
 from completion.syntax.trees import parse
 
 _ONE_WORD = re.compile(rb"[A-Za-z]{0,2}#*(?P<quote>[\"'`]{1,3})[\w./@:%*-]{0,40}(?P=quote)#*")
@@ -54,14 +55,14 @@ def without_prose_that(matches: Callable[[str], bool], text: str, language: str)
 
 def _prose(root: Node, language: str) -> Iterator[Span]:
     """Yield the spans of prose in the order of the text."""
-    waiting = [root]
+    waiting, docstrings = [root], row_of(language).docstrings
     while waiting:
         node = waiting.pop()
         if "comment" in node.type or node.type == "jsx_text":
             yield _span(node, b"")
         elif node.type == "preproc_arg":  # a macro's replacement, which the grammar does not parse
-            yield _span(node, _without(node.text or b"", _lexical_prose(node.text or b"", "c")))
-        elif language == "python" and _is_docstring(node):
+            yield _span(node, _without(node.text or b"", _lexical_prose(node.text or b"", language)))
+        elif docstrings and _is_docstring(node):
             yield _span(node, b"" if node.next_named_sibling else b"...")
         elif not _is_string(node):
             waiting += reversed(node.named_children)

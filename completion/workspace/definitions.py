@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from completion.language_ids import language_of
+from completion.syntax.table import row_of
 from completion.syntax.trees import parse
 from completion.workspace.outlines import outline, text_of, whole_lines
 
@@ -107,7 +108,7 @@ def _file_names(statement: str, language: str) -> Iterator[str]:
         if language_of(name):
             yield posixpath.splitext(name)[0]
     unquoted = _QUOTED_PATH.sub(" ", statement)
-    yield from _WORD.findall(_PACKAGES.sub("", unquoted) if language == "python" else unquoted)
+    yield from _WORD.findall(_PACKAGES.sub("", unquoted) if row_of(language).dotted_imports else unquoted)
 
 
 def import_statements(text: str, language: str) -> list[str]:

@@ -55,13 +55,11 @@ class Settings:
     )
     in_comments: bool = setting(
         default=True,
-        description="Whether there are automatic suggestions inside comments, by the syntax tree of a language with a "
-        "grammar.",
+        description="Whether there are automatic suggestions inside comments.",
     )
     in_strings: bool = setting(
         default=True,
-        description="Whether there are automatic suggestions inside strings and docstrings, by the syntax tree of a "
-        "language with a grammar.",
+        description="Whether there are automatic suggestions inside strings and docstrings.",
     )
     whole_lines: bool = setting(
         default=False,

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from completion.request import Suggestion
-from completion.syntax.brackets import CLOSER_OF, scan
 from completion.syntax.brackets import CLOSERS as BRACKET_CLOSERS
+from completion.syntax.brackets import scan
+from completion.syntax.lexer import CLOSER_OF
 from lsp_server.gate.features import typed_between
 
 CLOSERS = frozenset(")]}>\"'`")

@@ -3,9 +3,9 @@
 import pytest
 
 from completion.edits import NextEditRequest
-from completion.language_ids import ending_of, known_language, language_of
+from completion.language_ids import ending_of, known_language, language_of, rows
 from completion.request import CompletionRequest
-from completion.syntax.literals.styles import COMPLETE_STYLES
+from completion.syntax.lexicon import lexicon_of
 
 
 @pytest.mark.parametrize(
@@ -69,6 +69,6 @@ def test_an_unsaved_document_gets_the_ending_of_its_language_by_any_name():
     )
 
 
-@pytest.mark.parametrize("language", sorted(COMPLETE_STYLES))
+@pytest.mark.parametrize("language", sorted(language for language in rows() if lexicon_of(language).is_complete))
 def test_a_language_that_has_a_style_is_known_by_the_name_of_the_style(language):
     assert known_language(language) == language

@@ -14,7 +14,8 @@ from completion.ending.mode import cursor_context
 from completion.ending.rule import Dropped
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
-from completion.syntax.brackets import CLOSER_OF, scan
+from completion.syntax.brackets import scan
+from completion.syntax.lexer import CLOSER_OF
 from tests.completion.grammar.acceptors import GRAMMARS
 from tests.completion.work import lines_run
 

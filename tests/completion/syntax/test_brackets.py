@@ -46,7 +46,7 @@ def characters(found):
         ("shellscript", 'x="$(echo "$x" | sed \'s/"//g\')"\nf(', "(", "", ""),
         ("shellscript", 'cd "$(dirname "$(readlink "$0")")" && f(', "(", "", ""),
         ("shellscript", 'echo "$(( $(date +%s) - start ))s" (', "(", "", ""),
-        ("shellscript", 'echo "$(f "a', "", "", ""),
+        ("shellscript", 'echo "$(f "a', "", "", '"'),
         ("shellscript", "echo \"it's $(f", "", "", '"'),
         ("shellscript", "echo 'a'\\''b' \\\" '\\' $'it\\'s' (", "(", "", ""),
         ("ruby", "a = <<~TEXT\n  don't {\nTEXT\nf(", "(", "", ""),

@@ -1,8 +1,9 @@
-"""Comments and strings around a cursor (the bar), by the syntax tree, in whole and unfinished code."""
+"""Comments and strings around a cursor (the bar), in whole and unfinished code."""
 
 import pytest
 
-from completion.syntax.enclosing_literal import Literal, closed_by, enclosing_literal, waiting_closers
+from completion.syntax.brackets import closed_by, scan
+from completion.syntax.enclosing_literal import Literal, enclosing_literal
 
 NAMES = {Literal.COMMENT: "comment", Literal.STRING: "string", None: ""}
 CASES = [
@@ -47,14 +48,19 @@ CASES = [
     ("cpp", 'auto a = R"(b|)";', "string"),
     ("json", '{"a": "b|"}', "string"),
     ("json", '{"a": |}', ""),
-    ("ruby", "# a|", ""),
+    ("ruby", "# a|", "comment"),
+    ("ruby", 'x = "#{a + |}"', ""),
+    ("rust", 'let a = r##"b"# |"##;', "string"),
+    ("kotlin", '"""\n a|', "string"),
+    ("html", "<!-- a|", ""),
+    ("", "# a|", ""),
 ]
 
 
 @pytest.mark.parametrize(("language", "text", "expected"), CASES)
 def test_what_the_cursor_is_inside(language, text, expected):
-    before, _, after = text.partition("|")
-    assert NAMES[enclosing_literal(before, after, language)] == expected
+    before = text.partition("|")[0]
+    assert NAMES[enclosing_literal(before, language)] == expected
 
 
 @pytest.mark.parametrize(
@@ -76,11 +82,16 @@ def test_what_the_cursor_is_inside(language, text, expected):
         ("kotlin", "f('${a[", ()),
         ("scala", 'f(s"${a("', (")", '"', "}", ")", '"')),
         ("terraform", 'a = "${b("', ('"', "}", ")", '"')),
-        ("python", 'f"{a["', ()),
+        ("python", 'f(f"{a["', (")", '"', "}", "]", '"')),
+        ("python", 'f("{a["', ()),
+        ("python", 'f"{{a["', ()),
+        ("javascript", "f(`${a['", (")", "`", "}", "]", "'")),
+        ("csharp", 'f($"{a["', (")", '"', "}", "]", '"')),
+        ("php", 'f("{$a[', (")", '"', "}", "]")),
     ],
 )
 def test_what_is_open_around_code_in_a_string(language, line, expected):
-    assert waiting_closers(line, language) == expected
+    assert scan(line, language).waiting == expected
 
 
 @pytest.mark.parametrize(
@@ -88,4 +99,4 @@ def test_what_is_open_around_code_in_a_string(language, line, expected):
     [('"$b"', ""), ('"$b")', ")"), ('"$b")"', ')"'), ("b) $(c", ""), ('b)" "c', ")"), ("(b) \\)", "")],
 )
 def test_what_a_text_closes_without_opening_it_again(text, expected):
-    assert closed_by(text, ('"', ")"), "shellscript") == expected
+    assert closed_by(text, scan('"$(', "shellscript"), "shellscript") == expected

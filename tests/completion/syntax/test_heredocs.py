@@ -2,15 +2,15 @@
 
 import pytest
 
-from completion.syntax.heredocs import without_heredocs, without_quotes_in_heredocs
+from completion.syntax.brackets import scan, without_heredocs
 
 
 @pytest.mark.parametrize(
     ("language", "text", "left", "inside"),
     [
         ("shellscript", "cat <<EOF | f\na\nEOF\nb", "cat <<EOF | f\nb", False),
-        ("shellscript", "cat <<-'EOF'\na", "cat <<-'EOF'", True),
-        ("shellscript", "cat <<EOF", "cat <<EOF", True),
+        ("shellscript", "cat <<-'EOF'\na", "cat <<-'EOF'\na", True),
+        ("shellscript", "cat <<EOF", "cat <<EOF", False),
         ("shellscript", "a=$((b << c))\nd", "a=$((b << c))\nd", False),
         ("shellscript", "read <<<END\nd", "read <<<END\nd", False),
         ("ruby", "a = f(<<~B)\n  c\nB\nd << e\n", "a = f(<<~B)\nd << e\n", False),
@@ -18,10 +18,18 @@ from completion.syntax.heredocs import without_heredocs, without_quotes_in_hered
     ],
 )
 def test_the_lines_of_heredocs_go(language, text, left, inside):
-    assert without_heredocs(text, language) == (left, inside)
+    assert (without_heredocs(text, language), scan(text, language).in_heredoc) == (left, inside)
 
 
-def test_a_whole_heredoc_has_no_brackets_and_one_at_the_end_has_no_quotes():
-    text = "f <<A\nit's (\nA\ng <<B\n{ \"a\": it's # [\n"
-    expected = "f <<A\n      \nA\ng <<B\n{  a : it s   [\n"
-    assert without_quotes_in_heredocs(text, "shellscript") == expected
+@pytest.mark.parametrize(
+    ("text", "opened"),
+    [
+        ("f <<A\nit's (\nA\ng <<B\n{ \"a\": it's # [\n", "{["),
+        ("f <<A | (\n'\nA\n[", "(["),
+        ("echo '<<A'\n(", "("),
+        ("# <<A\n(", "("),
+        ('f "$(cat <<A\n it\'s "\nA\n)" (', "("),
+    ],
+)
+def test_a_whole_heredoc_has_no_brackets_and_one_at_the_end_has_no_quotes(text, opened):
+    assert "".join(bracket.character for bracket in scan(text, "shellscript").open) == opened

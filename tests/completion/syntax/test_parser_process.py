@@ -19,7 +19,6 @@ from completion.errors import CancelledError, ParseLimitError
 from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
 from completion.syntax.edited_nodes import LineChange, syntax_of_changes
 from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
-from completion.syntax.enclosing_literal import enclosing_literal
 from completion.syntax.parsing.process import ParserProcess
 from completion.workspace.code_only import code_by_marks
 from completion.workspace.context import IndexedFile, _code_and_definitions
@@ -156,7 +155,6 @@ def test_the_child_imports_what_parses_and_no_other_large_modules(parser):
     IndexedFile.of("file.py", text, parser)
     parser(cache_document, language, text.encode())
     parser(is_within_expression, text, "", language)
-    parser(enclosing_literal, text, "", language)
     parser(syntax_of_changes, [text], text, language, [])
     imported = set(parser(eval, "[*__import__('sys').modules]"))
     large = {"numpy", "asyncio", "concurrent.futures", "hashlib", "logging", "subprocess", "completion.ending.decision"}
@@ -222,7 +220,6 @@ def test_results_are_of_the_types_that_the_functions_declare(parser):
         (imports, text, language),
         (import_statements, text, language),
         (skippable_prefix_parts, language, text.encode(), 30),
-        (enclosing_literal, "x = 'a", "b'", language),
         (
             syntax_of_changes,
             text.splitlines(),

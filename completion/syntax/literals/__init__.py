@@ -1,1 +1,0 @@
-"""How languages write comments and strings, for scanning without a grammar."""
