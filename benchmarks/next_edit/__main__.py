@@ -4,7 +4,8 @@ Release replays are edited change by change. After each change the rules propose
 The gate is trained on one half of the packages, its threshold is chosen there, and both are tested on the other half,
 in both directions. `--train FILE` trains a gate on all packages and writes its weights; the one that ships has seen the
 packages of `packages.txt` as well (`--more-data`). `--shipped` tests it, which is fair on others; `--data FOLDER` tests
-it on scenarios (`benchmarks/next_edit/scenarios.py` says how they are written).
+it on scenarios (`benchmarks/next_edit/scenarios.py` says how they are written), `--recordings FOLDER` on recorded
+sessions with rated edits (`benchmarks/next_edit/recordings.py`): what is shown where each ends is rated.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ from benchmarks.next_edit.choosing import (
     resampled,
     rows_by_state,
     shipped,
+    shown,
 )
 from benchmarks.next_edit.latency import times
+from benchmarks.next_edit.recordings import Recording, recordings, summary
 from benchmarks.next_edit.replay import Outcome, State, states
 from benchmarks.next_edit.scenarios import scenarios
 from benchmarks.next_edit.training import Row, half, train_gate
@@ -123,10 +126,13 @@ def labelled(replays: Sequence[Sequence[State]]) -> Iterator[Row]:
 def main() -> None:
     """Print one row for each way to choose, then the figures as JSON."""
     given = _arguments()
+    if given.recordings:
+        print(json.dumps(_rate(recordings(given.recordings), given)))
+        return
     records = _records(given)
     replays = scenarios(given.data) if given.data else [list(states(record)) for record in records]
     rows = list(labelled(replays))
-    judgements = None if given.no_model else Judgements.opened(given.judgements, given.model, given.threads)
+    judgements = _judgements(given)
     if given.train:
         first = [row for row in rows if row.is_first]
         if judgements is not None:
@@ -164,6 +170,32 @@ def main() -> None:
     print(json.dumps(printed))
 
 
+def _rate(found: Sequence[Recording], given: argparse.Namespace) -> dict[str, int]:
+    """Print what the shipped gate shows in each recording and how it is rated, and return the numbers of ratings."""
+    judgements = _judgements(given)
+    rules = Way(by_rules(Gate.shipped()), constant(SHOWN_FROM))
+    ratings = []
+    for each in found:
+        rows = list(labelled([[each.state]]))
+        if judgements is not None:
+            _judge([[each.state]], rows, rules, judgements, asks_all=False)
+        here = each.state.edits[-1].line if each.state.edits else 0
+        offered = [row.proposal.candidate for row in shown(rows, shipped() if judgements else rules)]
+        offered.sort(key=lambda candidate: (candidate.line < here, candidate.line))  # as the engine does
+        ratings.append(each.rating(offered))
+        print(f"{ratings[-1]:8} {each.state.record}")
+        if given.errors:
+            _print_errors(rows, shipped() if judgements else rules)
+    return summary(ratings)
+
+
+def _judgements(given: argparse.Namespace) -> Judgements | None:
+    """Return the model's judgements, None if only the rules are tested."""
+    if given.model == "none":
+        return None
+    return Judgements.opened(given.judgements, given.model, given.threads)
+
+
 def _records(given: argparse.Namespace) -> list[dict[str, Any]]:
     """Return the release replays, none if scenarios are tested instead.
 
@@ -192,7 +224,10 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--shipped", action="store_true", help="test the shipped gate, on packages that it is not from")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="test the shipped gate on scenarios instead")
-    parser.add_argument("--model", default="default", help="a model, as the engine host takes it")
+    parser.add_argument("--recordings", type=Path, metavar="FOLDER", help="rate the shipped gate on recorded sessions")
+    parser.add_argument(
+        "--model", default="default", help="a model, as the engine host takes it; none: the rules and their gate alone"
+    )
     parser.add_argument("--threads", type=int, default=0, help="threads of a forward pass; 0: the engine chooses")
     parser.add_argument("--judgements", type=Path, metavar="FILE", help="keep the model's judgements for later runs")
     parser.add_argument("--train", type=Path, metavar="FILE", help="only train on all packages and write the weights")
@@ -203,7 +238,6 @@ def _arguments() -> argparse.Namespace:
         default=40,
         help="number of files in which times are measured (default: %(default)s)",
     )
-    parser.add_argument("--no-model", action="store_true", help="measure the rules and their gate alone")
     return parser.parse_args()
 
 

@@ -185,7 +185,7 @@ def test_times_are_measured_in_as_many_files_as_were_given():
 
 def test_without_changes_of_files_there_are_no_figures(tmp_path, monkeypatch):
     (tmp_path / next_edit.FILE).write_text("")
-    monkeypatch.setattr("sys.argv", ["next_edit", "--no-model", "--data-dir", str(tmp_path)])
+    monkeypatch.setattr("sys.argv", ["next_edit", "--model", "none", "--data-dir", str(tmp_path)])
     with pytest.raises(SystemExit, match="no changes"):
         next_edit.main()
     with pytest.raises(SystemExit, match="no files"):
