@@ -49,7 +49,7 @@ from completion.cancellation import CancelToken
 from completion.host.process.address import normal_model
 from completion.model.loading import LoadedModel, load_model
 from completion.next_edit.finder import worth_judging
-from completion.next_edit.gate import SHOWN_FROM, Gate
+from completion.next_edit.gate import SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge, Judgement
 from completion.next_edit.proposals import Proposal, proposals
 from completion.prompt.fim_format import detect_format
@@ -136,7 +136,7 @@ def main() -> None:
     if given.train:
         first = [row for row in rows if row.is_first]
         if judgements is not None:
-            _judge(replays, first, Way(by_rules(train_gate(first)), constant(SHOWN_FROM)), judgements, asks_all=False)
+            _judge(replays, first, Way(by_rules(train_gate(first)), constant(SHOWN_FROM)), judgements)
         given.train.write_text(train_gate(first).to_json(), encoding="utf-8")
         return
     ways = {"rules": Way(constant(1.0), constant(0.0))}
@@ -146,9 +146,8 @@ def main() -> None:
     else:
         ways["rules_gate"] = crossed(rows, by_rules, constant(SHOWN_FROM))
     best = "rules_gate"
-    ratios: dict[int, float] = {}
     if judgements is not None:
-        ratios = _judge(replays, rows, ways["rules_gate"], judgements, asks_all=True)
+        _judge(replays, rows, ways["rules_gate"], judgements)
         ways["model"] = Way(ratio, constant(0.0))
         best = "both_gate"
         ways[best] = shipped() if is_shipped else _chosen(replays, rows)
@@ -163,7 +162,7 @@ def main() -> None:
     printed: dict[str, Any] = {
         **table[best],
         **resampled(replays, rows, ways[best]),
-        **ranking(rows, ways, best, ratios),
+        **ranking(rows, ways, best),
     }
     if judgements is not None and records and given.latency_files:
         printed |= asyncio.run(times(spread(records, given.latency_files), given.model, given.threads))
@@ -178,7 +177,7 @@ def _rate(found: Sequence[Recording], given: argparse.Namespace) -> dict[str, in
     for each in found:
         rows = list(labelled([[each.state]]))
         if judgements is not None:
-            _judge([[each.state]], rows, rules, judgements, asks_all=False)
+            _judge([[each.state]], rows, rules, judgements)
         here = each.state.edits[-1].line if each.state.edits else 0
         offered = [row.proposal.candidate for row in shown(rows, shipped() if judgements else rules)]
         offered.sort(key=lambda candidate: (candidate.line < here, candidate.line))  # as the engine does
@@ -247,27 +246,17 @@ def _chosen(replays: Sequence[Sequence[State]], rows: Sequence[Row]) -> Way:
     return crossed(rows, by_both, lambda row: thresholds[half(row)])
 
 
-def _judge(
-    replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, judgements: Judgements, *, asks_all: bool
-) -> dict[int, float]:
-    """Let the model judge in each state what the rules find likely enough, as the engine does.
-
-    Return the log-likelihood ratio of every first proposal; with `asks_all` also of those that the engine would not
-    let it judge.
-    """
-    by_state, ratios = rows_by_state(rows), dict[int, float]()
+def _judge(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, judgements: Judgements) -> None:
+    """Let the model judge in each state what the rules find likely enough and are not sure of, as the engine does."""
+    by_state = rows_by_state(rows)
     for replay in replays:
         session = judgements.session()
         for state in replay:
             here = by_state[state.record, state.number]
-            asked = worth_judging([way.chance(row) for row in here])
-            for at, row in enumerate(here):
-                is_asked = at in asked or (asks_all and row.is_first)
-                made = judgements.of(state, row.proposal, session) if is_asked else None
-                row.judgement = made if at in asked else None
-                if row.is_first and made is not None:
-                    ratios[id(row)] = made.ratio
-    return ratios
+            chances = [way.chance(row) for row in here]
+            for at in worth_judging(chances):
+                if chances[at] < SURE_FROM:
+                    here[at].judgement = judgements.of(state, here[at].proposal, session)
 
 
 def _print_errors(rows: Sequence[Row], way: Way) -> None:

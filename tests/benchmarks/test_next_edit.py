@@ -83,8 +83,8 @@ def test_a_figure_without_data_is_none():
     rows, way = [row(state) for state in replay], Way(constant(1.0), constant(0.5))
     assert report([replay], rows, way)["quiet_rate"] is None
     assert resampled([replay], [], way)["precision_exact_90"] is None
-    found = ranking(rows, {"rules_gate": way}, "rules_gate", {id(rows[0]): 1.0})
-    assert (found["judge_auc"], found["rules_auc"], found["ratio_auc"]) == (None, None, None)
+    found = ranking(rows, {"rules_gate": way}, "rules_gate")
+    assert (found["judge_auc"], found["rules_auc"], found["judged"]) == (None, None, 0)
 
 
 def test_lines_that_become_others_are_not_deleted():
