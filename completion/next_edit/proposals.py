@@ -116,5 +116,6 @@ def _nearest(found: list[Candidate], lines: Sequence[str], edits: Sequence[LineE
     most = max(_MIN_PARSED, _PARSED_CHARACTERS // (1 + sum(map(len, lines))))
     if len(found) <= most:
         return found
-    nearest = sorted(found, key=lambda each: (REPORTED not in each.kinds, abs(each.line - edits[-1].line)))[:most]
+    here = edits[-1].line
+    nearest = sorted(found, key=lambda each: (REPORTED not in each.kinds, each.is_part, abs(each.line - here)))[:most]
     return sorted(nearest, key=lambda candidate: candidate.line)
