@@ -79,6 +79,7 @@ class NextEditRequest(OfLanguage):
         document: Opaque key of the document, which the host tells apart by client.
         diagnostics: What other tools report about the document, at most `MAX_DIAGNOSTICS`.
         refused: Fingerprints of the edits that the user refused in this document; none of them is found.
+        invoked: Whether the request is manual: the best edit is found, unless it is probably wrong.
         order: As in `CompletionRequest`.
     """
 
@@ -89,6 +90,7 @@ class NextEditRequest(OfLanguage):
     document: str = ""
     diagnostics: tuple[Diagnostic, ...] = ()
     refused: tuple[str, ...] = ()
+    invoked: bool = False
     order: int = 0
 
 

@@ -4,7 +4,8 @@ Release replays are edited change by change. After each change the rules propose
 The gate is trained on one half of the packages, its threshold is chosen there, and both are tested on the other half,
 in both directions. `--train FILE` trains a gate on all packages and writes its weights; the one that ships has seen the
 packages of `packages.txt` as well (`--more-data`). `--shipped` tests it, which is fair on others; `--data FOLDER` tests
-it on scenarios (`benchmarks/next_edit/scenarios.py` says how they are written).
+it on scenarios (`benchmarks/next_edit/scenarios.py` says how they are written), `--recordings FOLDER` on recorded
+sessions with rated edits (`benchmarks/next_edit/recordings.py`): what is shown where each ends is rated.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ from benchmarks.next_edit.choosing import (
     resampled,
     rows_by_state,
     shipped,
+    shown,
 )
 from benchmarks.next_edit.latency import times
+from benchmarks.next_edit.recordings import Recording, recordings, summary
 from benchmarks.next_edit.replay import Outcome, State, states
 from benchmarks.next_edit.scenarios import scenarios
 from benchmarks.next_edit.training import Row, half, train_gate
@@ -46,7 +49,7 @@ from completion.cancellation import CancelToken
 from completion.host.process.address import normal_model
 from completion.model.loading import LoadedModel, load_model
 from completion.next_edit.finder import worth_judging
-from completion.next_edit.gate import SHOWN_FROM, Gate
+from completion.next_edit.gate import SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge, Judgement
 from completion.next_edit.proposals import Proposal, proposals
 from completion.prompt.fim_format import detect_format
@@ -123,14 +126,17 @@ def labelled(replays: Sequence[Sequence[State]]) -> Iterator[Row]:
 def main() -> None:
     """Print one row for each way to choose, then the figures as JSON."""
     given = _arguments()
+    if given.recordings:
+        print(json.dumps(_rate(recordings(given.recordings), given)))
+        return
     records = _records(given)
     replays = scenarios(given.data) if given.data else [list(states(record)) for record in records]
     rows = list(labelled(replays))
-    judgements = None if given.no_model else Judgements.opened(given.judgements, given.model, given.threads)
+    judgements = _judgements(given)
     if given.train:
         first = [row for row in rows if row.is_first]
         if judgements is not None:
-            _judge(replays, first, Way(by_rules(train_gate(first)), constant(SHOWN_FROM)), judgements, asks_all=False)
+            _judge(replays, first, Way(by_rules(train_gate(first)), constant(SHOWN_FROM)), judgements)
         given.train.write_text(train_gate(first).to_json(), encoding="utf-8")
         return
     ways = {"rules": Way(constant(1.0), constant(0.0))}
@@ -140,9 +146,8 @@ def main() -> None:
     else:
         ways["rules_gate"] = crossed(rows, by_rules, constant(SHOWN_FROM))
     best = "rules_gate"
-    ratios: dict[int, float] = {}
     if judgements is not None:
-        ratios = _judge(replays, rows, ways["rules_gate"], judgements, asks_all=True)
+        _judge(replays, rows, ways["rules_gate"], judgements)
         ways["model"] = Way(ratio, constant(0.0))
         best = "both_gate"
         ways[best] = shipped() if is_shipped else _chosen(replays, rows)
@@ -157,11 +162,37 @@ def main() -> None:
     printed: dict[str, Any] = {
         **table[best],
         **resampled(replays, rows, ways[best]),
-        **ranking(rows, ways, best, ratios),
+        **ranking(rows, ways, best),
     }
     if judgements is not None and records and given.latency_files:
         printed |= asyncio.run(times(spread(records, given.latency_files), given.model, given.threads))
     print(json.dumps(printed))
+
+
+def _rate(found: Sequence[Recording], given: argparse.Namespace) -> dict[str, int]:
+    """Print what the shipped gate shows in each recording and how it is rated, and return the numbers of ratings."""
+    judgements = _judgements(given)
+    rules = Way(by_rules(Gate.shipped()), constant(SHOWN_FROM))
+    ratings = []
+    for each in found:
+        rows = list(labelled([[each.state]]))
+        if judgements is not None:
+            _judge([[each.state]], rows, rules, judgements)
+        here = each.state.edits[-1].line if each.state.edits else 0
+        offered = [row.proposal.candidate for row in shown(rows, shipped() if judgements else rules)]
+        offered.sort(key=lambda candidate: (candidate.line < here, candidate.line))  # as the engine does
+        ratings.append(each.rating(offered))
+        print(f"{ratings[-1]:8} {each.state.record}")
+        if given.errors:
+            _print_errors(rows, shipped() if judgements else rules)
+    return summary(ratings)
+
+
+def _judgements(given: argparse.Namespace) -> Judgements | None:
+    """Return the model's judgements, None if only the rules are tested."""
+    if given.model == "none":
+        return None
+    return Judgements.opened(given.judgements, given.model, given.threads)
 
 
 def _records(given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -192,7 +223,10 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--shipped", action="store_true", help="test the shipped gate, on packages that it is not from")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="test the shipped gate on scenarios instead")
-    parser.add_argument("--model", default="default", help="a model, as the engine host takes it")
+    parser.add_argument("--recordings", type=Path, metavar="FOLDER", help="rate the shipped gate on recorded sessions")
+    parser.add_argument(
+        "--model", default="default", help="a model, as the engine host takes it; none: the rules and their gate alone"
+    )
     parser.add_argument("--threads", type=int, default=0, help="threads of a forward pass; 0: the engine chooses")
     parser.add_argument("--judgements", type=Path, metavar="FILE", help="keep the model's judgements for later runs")
     parser.add_argument("--train", type=Path, metavar="FILE", help="only train on all packages and write the weights")
@@ -203,7 +237,6 @@ def _arguments() -> argparse.Namespace:
         default=40,
         help="number of files in which times are measured (default: %(default)s)",
     )
-    parser.add_argument("--no-model", action="store_true", help="measure the rules and their gate alone")
     return parser.parse_args()
 
 
@@ -213,27 +246,17 @@ def _chosen(replays: Sequence[Sequence[State]], rows: Sequence[Row]) -> Way:
     return crossed(rows, by_both, lambda row: thresholds[half(row)])
 
 
-def _judge(
-    replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, judgements: Judgements, *, asks_all: bool
-) -> dict[int, float]:
-    """Let the model judge in each state what the rules find likely enough, as the engine does.
-
-    Return the log-likelihood ratio of every first proposal; with `asks_all` also of those that the engine would not
-    let it judge.
-    """
-    by_state, ratios = rows_by_state(rows), dict[int, float]()
+def _judge(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, judgements: Judgements) -> None:
+    """Let the model judge in each state what the rules find likely enough and are not sure of, as the engine does."""
+    by_state = rows_by_state(rows)
     for replay in replays:
         session = judgements.session()
         for state in replay:
             here = by_state[state.record, state.number]
-            asked = worth_judging([way.chance(row) for row in here])
-            for at, row in enumerate(here):
-                is_asked = at in asked or (asks_all and row.is_first)
-                made = judgements.of(state, row.proposal, session) if is_asked else None
-                row.judgement = made if at in asked else None
-                if row.is_first and made is not None:
-                    ratios[id(row)] = made.ratio
-    return ratios
+            chances = [way.chance(row) for row in here]
+            for at in worth_judging(chances):
+                if chances[at] < SURE_FROM:
+                    here[at].judgement = judgements.of(state, here[at].proposal, session)
 
 
 def _print_errors(rows: Sequence[Row], way: Way) -> None:

@@ -228,21 +228,14 @@ def _share(part: int, whole: int, digits: int) -> float | None:
     return round(part / whole, digits) if whole else None
 
 
-def ranking(rows: Sequence[Row], ways: Mapping[str, Way], best: str, ratios: Mapping[int, float]) -> Figures:
-    """Return how well right proposals rank above others; those that the model does not judge rank by the rules.
-
-    `ratio_auc` is that of the model's log-likelihood ratio alone, which `ratios` has by the identity of the row.
-    """
+def ranking(rows: Sequence[Row], ways: Mapping[str, Way], best: str) -> Figures:
+    """Return how well right proposals rank above others; those that the model does not judge rank by the rules."""
     first = [row for row in rows if row.is_first]
     right = np.array([row.is_right for row in first])
-    figures: Figures = {"proposals": len(first), "right": int(right.sum())}
+    judged = sum(row.judgement is not None for row in first)
+    figures: Figures = {"proposals": len(first), "right": int(right.sum()), "judged": judged}
     for name, way in (("judge_auc", ways[best]), ("rules_auc", ways["rules_gate"])):
         figures[name] = _auc(np.array([way.chance(row) for row in first]), right)
-    known = [row for row in first if id(row) in ratios]
-    if known:
-        values, outcomes = np.array([ratios[id(row)] for row in known]), np.array([row.is_right for row in known])
-        figures |= {"ratio_proposals": len(known), "ratio_auc": _auc(values, outcomes)}
-        figures["judged"] = sum(row.judgement is not None for row in first)
     return figures
 
 

@@ -89,7 +89,7 @@ class Editor:
         if kind < 0.5 and words:  # replace a word, which most proposals follow
             word = self._random.choice(words)
             return word.start(), word.group(), self._random.choice(_NEW_NAMES)
-        if kind < 0.6 and self._undo and self.text.startswith(self._undo[-1][1], self._undo[-1][0]):
+        if kind < 0.6 and self._undo and self._can_undo(*self._undo[-1][:2]):
             return self._undo.pop()
         at = self._inside(self._random.randrange(len(self.text) + 1))
         if kind < 0.8:
@@ -99,6 +99,11 @@ class Editor:
             return at, "", self._random.choice(lines)
         end = self._inside(min(len(self.text), at + self._random.randrange(80)))
         return at, self.text[at:end], ""
+
+    def _can_undo(self, start: int, there: str) -> bool:
+        """Return whether the text is still there, and not within a line end that was made since."""
+        ends = start, start + len(there)
+        return self.text.startswith(there, start) and all(self._inside(end) == end for end in ends)
 
     def _inside(self, offset: int) -> int:
         """Return the offset, moved out of a line end of two characters: LSP has no position there."""

@@ -117,7 +117,7 @@ RUNS = (
         Size("--skip-sources --typed 6 --completions 2", 2.5),
         Size("", 25.0),
     ),
-    Run("next_edit", "next_edit", Size("--no-model", 0.3), Size("", 30.0)),
+    Run("next_edit", "next_edit", Size("--model none", 0.3), Size("", 30.0)),
     Run("safety", "safety", Size("--limit 20", 1.0), Size("", 12.0)),
     Run("worth", "worth", Size("--sessions 4", 2.0), Size("", 40.0)),
     Run("instruct", "instruct", None, Size("", 25.0)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from completion.ending.context import Context
 from completion.ending.rule import Ends, whole
-from completion.syntax.literals.styles import style_of
+from completion.syntax.table import row_of
 
 
 def remark(text: str, context: Context) -> Ends:
@@ -13,7 +13,7 @@ def remark(text: str, context: Context) -> Ends:
     if not context.invoked or not in_code or context.line_after:
         return whole(text)
     start = text.lstrip(" \t")
-    openers = style_of(context.language).comments
+    openers = row_of(context.language).comments
     if any(start.startswith(one) for one in openers):
         return Ends(0, 0, over=True)
     return Ends(len(text), 0 if any(one.startswith(start) for one in openers) else len(text))

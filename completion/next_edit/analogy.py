@@ -29,22 +29,32 @@ def analogies(
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield the first line of each text of `lines` that is built like `old`, and what becomes of it.
 
-    If `new` is nothing, or `old` with lines before or after it, only texts with the same words qualify. `marks` is the
-    `punctuation` of each line.
+    If `new` is nothing, only texts with the same words qualify. If it is `old` with lines before or after it, those do
+    whose own words are words of these lines. `marks` is the `punctuation` of each line.
     """
     shapes = [_shape(line) for line in old]
     if sum(map(len, shapes)) < _MIN_TOKENS or not any(_WORD.search(line) for line in old) or len(old) > MAX_LINES:
         return
-    same = 1.0 if not new or old in (new[: len(old)], new[-len(old) :]) else _MIN_SAME
+    added = _added(old, new)
     first = next(number for number, shape in enumerate(shapes) if shape)
     wanted = punctuation(old[first])
     for at in range(len(lines) - len(old) + 1):
         if marks[at + first] == wanted:
             there = lines[at : at + len(old)]
             if all(_shape(line) == shape for line, shape in zip(there, shapes, strict=True)):
-                names = _names(old, there, same)
-                if names is not None:
+                names = _names(old, there, 1.0 if not new else _MIN_SAME)
+                own = {ours for ours, theirs in (names or {}).items() if ours != theirs}
+                if names is not None and (added is None or not own or not own.isdisjoint(added)):
                     yield at, tuple(_renamed(line, names, old, there) for line in new)
+
+
+def _added(old: Sequence[str], new: Sequence[str]) -> set[str] | None:
+    """Return the words of the lines that come before or after the old ones; None if the old ones change."""
+    above, below = new[: -len(old)], new[len(old) :]
+    for added, kept in ((below, new[: len(old)]), (above, new[-len(old) :])):
+        if tuple(kept) == tuple(old):
+            return {word for line in added for word in _WORD.findall(line)}
+    return None
 
 
 @lru_cache(maxsize=1 << 14)

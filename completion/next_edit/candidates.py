@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import lru_cache
 
 from completion.edits import MAX_LINE_CHARACTERS, Diagnostic, LineEdit
@@ -22,6 +23,7 @@ _MAX_OCCURRENCES = 16  # of a rule in the document; one that matches more often 
 _MAX_NAMES = 40  # the same for one name that becomes another
 _CHECKED_LINES = 1_000  # lines of a document between two checks of the cancellation
 _WORDS = re.compile(r"[^\W\d]\w+")
+_RENAMES = (RewriteKind.NAME, RewriteKind.PART)
 _SINGLE_WORD_KINDS = frozenset({RewriteKind.CONTEXT, RewriteKind.CALL})  # need two edits that teach them
 
 
@@ -59,9 +61,14 @@ class Candidate:
         return self.line + len(self.old)
 
     @property
+    def is_part(self) -> bool:
+        """Whether it is a part of what an edit teaches: right only if its name has lost its definition."""
+        return self.kinds == {RewriteKind.PART}
+
+    @property
     def names(self) -> frozenset[str]:
         """Words that it takes away."""
-        return words(self.old) - words(self.new)
+        return frozenset(text for text in _tokens(self.old) - _tokens(self.new) if is_word(text))
 
 
 def words(lines: Sequence[str]) -> frozenset[str]:
@@ -99,17 +106,33 @@ def candidates(
     """
     first = max(0, len(edits) - MAX_EDITS)
     edited = {number for edit in edits[first:] for number in range(edit.line, edit.line + len(edit.new))}
-    free = [number for number, line in enumerate(lines) if number not in edited and len(line) <= MAX_LINE_CHARACTERS]
+    free = [number for number, line in enumerate(lines) if len(line) <= MAX_LINE_CHARACTERS]
     found: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Candidate] = {}
     for candidate in (
         *_rewritten(lines, edits, first, free, check),
         *_analogous(lines, edits, first, edited, check),
         *_reported(lines, edits, free, check, diagnostics),
     ):
+        if any(_takes_back(candidate, edit) for edit in edits):
+            continue
         key = (candidate.line, candidate.old, candidate.new)
         other = found.get(key)
         found[key] = candidate if other is None else _merged(other, candidate)
     return sorted(found.values(), key=lambda candidate: candidate.line)
+
+
+def _takes_back(candidate: Candidate, edit: LineEdit) -> bool:
+    """Return whether a candidate undoes a part of an edit: removes what the user wrote, or brings back what is gone."""
+    if not edit.new and candidate.line <= edit.line <= candidate.end:
+        return set(edit.old) <= set(candidate.new)
+    if candidate.end <= edit.line or edit.line + len(edit.new) <= candidate.line:
+        return False
+    before, now, old, new = (_tokens(lines) for lines in (edit.old, edit.new, candidate.old, candidate.new))
+    return bool((now - before) & (old - new) or (before - now) & (new - old))
+
+
+def _tokens(lines: Sequence[str]) -> Counter[str]:
+    return Counter(token.text for line in lines for token in tokenise(line))
 
 
 def _merged(one: Candidate, other: Candidate) -> Candidate:
@@ -135,7 +158,25 @@ def _rules(edits: Sequence[LineEdit], first: int, check: Callable[[], None]) -> 
             place = (edit.line + line, rewrite.column)
             rule = rules.setdefault((rewrite.old, rewrite.new), _Rule(rewrite, index, place))
             rule.votes.add(index)
+            if rewrite.kind is RewriteKind.NAME:  # a whole change tells more than a part of another one
+                rule.rewrite = rewrite
+    for index, rewrite in _moved(edits[first:], check):
+        place = (edits[first + index].line, 0)
+        rules.setdefault((rewrite.old, rewrite.new), _Rule(rewrite, first + index, place, {first + index}))
     return [rule for rule in rules.values() if len(rule.votes) > 1 or rule.rewrite.kind not in _SINGLE_WORD_KINDS]
+
+
+def _moved(edits: Sequence[LineEdit], check: Callable[[], None]) -> Iterator[tuple[int, Rewrite]]:
+    """Yield each word that is gone from the edits and the new one most like it, with the index of the edit."""
+    small = [edit for edit in edits if max(len(edit.old), len(edit.new)) <= _MAX_HUNK_LINES]
+    gone = words([line for edit in small for line in edit.old])
+    came = words([line for edit in small for line in edit.new])
+    for index, edit in enumerate(edits):
+        for word in sorted(words(edit.old) & gone - came):
+            check()
+            own = words(edit.new if len(edit.old) == len(edit.new) else ())  # such lines teach by themselves
+            for likest in get_close_matches(word, sorted(came - gone - own), 1):
+                yield index, Rewrite((word,), (likest,), RewriteKind.PART)
 
 
 @lru_cache(maxsize=64)
@@ -163,29 +204,33 @@ def _rewritten(
     rules = _rules(edits, first, check)
     having = _lines_with({text for rule in rules for text in rule.rewrite.old if is_word(text)}, lines, free, check)
     tokens: dict[int, list[Token]] = {}
-    matched: dict[int, list[_Rule]] = {}
+    matched: defaultdict[int, dict[int, _Rule]] = defaultdict(dict)
     for rule in rules:
-        most = _MAX_NAMES if rule.rewrite.kind is RewriteKind.NAME else _MAX_OCCURRENCES
-        places, occurrences = [], 0
+        most = _MAX_NAMES if rule.rewrite.kind in _RENAMES else _MAX_OCCURRENCES
+        places, occurrences = list[tuple[int, str, int, str]](), 0
         for number in min((having[text] for text in rule.rewrite.old if is_word(text)), key=len):
             check()
             tokens[number] = tokens.get(number) or tokenise(lines[number])
             new, columns = apply(rule.rewrite, lines[number], tokens[number])
             if columns and new != lines[number]:
-                places.append((number, new, columns))
+                places.append((number, new, columns[0], rule.rewrite.kind.value))
+                for column in columns if len(columns) == 2 and rule.rewrite.kind in _RENAMES else ():
+                    one, _ = apply(rule.rewrite, lines[number], tokens[number], column)  # the other one may be text
+                    places.append((number, one, column, RewriteKind.PART.value))
                 occurrences += len(columns)
             if is_bounded and occurrences > most:
                 places = []
                 break
-        for number, new, columns in places:
-            matched.setdefault(number, []).append(rule)
+        for number, new, column, kind in places:
+            if kind != RewriteKind.PART:
+                matched[number][id(rule)] = rule
             yield Candidate(
                 number,
                 (lines[number],),
                 (new,),
-                frozenset({rule.rewrite.kind.value}),
+                frozenset({kind}),
                 rule.edit,
-                column=columns[0],
+                column=column,
                 taught_at=rule.taught_at,
                 occurrences=occurrences,
                 pattern=len(rule.rewrite.old),
@@ -193,7 +238,7 @@ def _rewritten(
             )
     for number, here in matched.items():
         if len(here) > 1:
-            yield from _combined(number, lines[number], here)
+            yield from _combined(number, lines[number], list(here.values()))
 
 
 def _reported(

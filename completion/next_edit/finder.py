@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.edits import NextEdit, NextEditRequest, fingerprint
-from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
+from completion.next_edit.gate import INVOKED_FROM, JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge
 from completion.next_edit.proposals import Proposal, judged_features, proposals
 from completion.syntax.parsing import Parsing
@@ -32,7 +32,8 @@ def next_edits(
     """Return the edits to show, none of which overlaps another: those after the last edit, then those before it.
 
     What is sure by the rules alone is returned at once. Otherwise the model judges, place by place, until it finds
-    edits to show: those of later places are found when the user has answered these.
+    edits to show: those of later places are found when the user has answered these. A manual request gets the likeliest
+    edit where there is none to show.
 
     Raises:
         CancelledError: Soon after `cancel`.
@@ -46,11 +47,13 @@ def next_edits(
     sure = [_edit(each, chance) for each, chance in zip(proposed, chances, strict=True) if chance >= SURE_FROM]
     if sure:
         return tuple(sorted(without_overlaps(sure), key=lambda edit: _order(edit.line, here)))
+    judged: list[NextEdit] = []
     for rivals in _by_place([proposed[at] for at in worth_judging(chances)], here):
-        judged = [_edit(each, _judged(each, request, judge, gate, session, cancel)) for each in rivals]
+        judged += [_edit(each, _judged(each, request, judge, gate, session, cancel)) for each in rivals]
         if shown := without_overlaps([edit for edit in judged if edit.probability >= SHOWN_FROM]):
             return tuple(shown)
-    return ()
+    likely = [edit for edit in judged if request.invoked and edit.probability >= INVOKED_FROM]
+    return tuple(without_overlaps(likely)[:1])
 
 
 def _judged(

@@ -13,6 +13,7 @@ import numpy as np
 
 from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession
 from completion.cancellation import CancelToken
+from completion.changed_span import changed_span
 from completion.edits import LineEdit
 from completion.model.causal_model import CausalModel, Logits
 from completion.next_edit.candidates import Candidate
@@ -25,7 +26,8 @@ BUDGET = PromptBudget(prefix_tokens=256, suffix_tokens=96, context_tokens=512)
 """Maximum number of tokens of each part of a prompt; half of the context's is for the edit history."""
 
 MAX_SCORED_TOKENS = 128
-"""Maximum number of tokens of both texts together."""
+"""Maximum number of tokens that are scored: what both texts begin with, and the rest of each."""
+_SCORED_END = 8  # tokens of the end that both texts have, which tell whether it fits the difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Question:
     @property
     def is_too_long(self) -> bool:
         """Whether the texts have more than `MAX_SCORED_TOKENS` tokens, so that they are not scored."""
-        return len(self.new) + len(self.old) > MAX_SCORED_TOKENS
+        return len(self.new) + len(self.old) - _shared(self.new, self.old) > MAX_SCORED_TOKENS
 
 
 class Judge:
@@ -73,12 +75,13 @@ class Judge:
     def question(
         self, lines: Sequence[str], edits: Sequence[LineEdit], candidate: Candidate, *, path: str, language: str
     ) -> Question:
-        """Return the prompt of a candidate and the tokens of both texts."""
-        end = candidate.line + len(candidate.old)
-        shown = end if candidate.new else min(end + 1, len(lines))  # without text the next line tells
-        below = lines[end:shown]
+        """Return the prompt of a candidate and the tokens of both texts, without lines that both begin or end with."""
+        start, old_end, new_end = changed_span(list(candidate.old), list(candidate.new))
+        first, end = candidate.line + start, candidate.line + old_end
+        texts = candidate.new[start:new_end], candidate.old[start:old_end]
+        shown = end if all(texts) else min(end + 1, len(lines))  # without text the next line tells
         request = CompletionRequest(
-            prefix="".join(f"{line}\n" for line in lines[: candidate.line]),
+            prefix="".join(f"{line}\n" for line in lines[:first]),
             suffix="\n".join(lines[shown:]),
             language=language,
             path=path,
@@ -87,8 +90,8 @@ class Judge:
             healing=False,
         )
         prompt = self._planner.plan(request, BUDGET)
-        new, old = ("".join(f"{line}\n" for line in (*text, *below)) for text in (candidate.new, candidate.old))
-        return Question(prompt, tuple(self._tokenizer.encode(new or "\n")), tuple(self._tokenizer.encode(old)))
+        new, old = ("".join(f"{line}\n" for line in (*text, *lines[end:shown])) for text in texts)
+        return Question(prompt, *_without_end(*(self._tokenizer.encode(text or "\n") for text in (new, old))))
 
     def judge(self, question: Question, session: KVSession, cancel: CancelToken) -> Judgement:
         """Score both texts as one tree; the session has the prompt afterwards.
@@ -120,6 +123,14 @@ class Judge:
             session.truncate(len(question.prompt.tokens) - 1)  # drops the scored rows
         new, old = chances[: len(question.new)], [*chances[:shared], divergence, *chances[len(question.new) :]]
         return Judgement(new, np.array(old, np.float32), shared)
+
+
+def _without_end(one: Sequence[int], other: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return both texts without what is the same far behind their difference."""
+    same = min(len(one), len(other))
+    same = next((count for count in range(same) if one[-1 - count] != other[-1 - count]), same)
+    cut = max(0, same - _SCORED_END)
+    return tuple(one[: len(one) - cut]), tuple(other[: len(other) - cut])
 
 
 def _shared(one: Sequence[int], other: Sequence[int]) -> int:

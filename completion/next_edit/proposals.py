@@ -40,7 +40,8 @@ class Proposal:
         orphan = syntax.orphan or REPORTED in candidate.kinds
         bound = float(not orphan)  # what lost its definition must change, however far or frequent it is
         return {
-            **{kind: float(kind in candidate.kinds) for kind in ("name", "tokens", "holes", "analogy")},
+            **{kind: bound * (kind in candidate.kinds) for kind in ("name", "tokens", "holes", "analogy")},
+            "votes": math.log(candidate.votes),
             "occurrences": bound * math.log(candidate.occurrences),
             "pattern": math.log1p(candidate.pattern),
             "distance": bound * math.log1p(abs(candidate.line - candidate.taught_at[0])),
@@ -59,9 +60,11 @@ class Proposal:
 def judged_features(rules_logit: float, judgement: Judgement) -> dict[str, float]:
     """Return the features of a proposal that the model judged, by name."""
     new, old = judgement.new[judgement.shared :], judgement.old[judgement.shared :]
+    ratio = max(-_MAX_RATIO, min(_MAX_RATIO, judgement.ratio))
     return {
         "rules": rules_logit,
-        "ratio": max(-_MAX_RATIO, min(_MAX_RATIO, judgement.ratio)),
+        "ratio": ratio,
+        "prefers": 1 / (1 + math.exp(-ratio)),  # most of what a nat tells, it tells around zero
         "first": max(-_MAX_RATIO, min(_MAX_RATIO, float(new[0] - old[0]))),
     }
 
@@ -98,8 +101,14 @@ def proposals(
     return [
         Proposal(candidate, syntax, len(edits) - 1 - candidate.edit, edits[candidate.edit], written)
         for candidate, syntax in zip(found, facts, strict=True)
-        if not syntax.breaks
+        if not syntax.breaks and (syntax.orphan or not _is_bold(candidate, edits))
     ]
+
+
+def _is_bold(candidate: Candidate, edits: Sequence[LineEdit]) -> bool:
+    """Return whether only a lost definition justifies a candidate: of a part of an edit, or of lines just edited."""
+    edited = any(edit.line < candidate.end and candidate.line < edit.line + len(edit.new) for edit in edits)
+    return candidate.is_part or (edited and REPORTED not in candidate.kinds)
 
 
 def _nearest(found: list[Candidate], lines: Sequence[str], edits: Sequence[LineEdit]) -> list[Candidate]:
@@ -107,5 +116,6 @@ def _nearest(found: list[Candidate], lines: Sequence[str], edits: Sequence[LineE
     most = max(_MIN_PARSED, _PARSED_CHARACTERS // (1 + sum(map(len, lines))))
     if len(found) <= most:
         return found
-    nearest = sorted(found, key=lambda each: (REPORTED not in each.kinds, abs(each.line - edits[-1].line)))[:most]
+    here = edits[-1].line
+    nearest = sorted(found, key=lambda each: (REPORTED not in each.kinds, each.is_part, abs(each.line - here)))[:most]
     return sorted(nearest, key=lambda candidate: candidate.line)

@@ -25,4 +25,4 @@ def replaced_lines(history: str, context: Context, parsing: Parsing = IN_PROCESS
         return ReplacedLines.of((), (), context)
     deleted = edits.pop().old
     taught = candidates(deleted, [edit for edit in edits if edit.old and edit.new], parsing.raise_if_cancelled)
-    return ReplacedLines.of(deleted, [line for found in taught for line in found.new], context)
+    return ReplacedLines.of(deleted, [line for found in taught if not found.is_part for line in found.new], context)

@@ -23,6 +23,7 @@ class RewriteKind(StrEnum):
     """What a rewrite was made of."""
 
     NAME = "name"  # one word becomes another word
+    PART = "part"  # the same within a longer run that changes, or at one of its places in a line
     TOKENS = "tokens"  # a run of tokens with a word
     HOLES = "holes"  # changed tokens around unchanged ones
     CONTEXT = "context"  # tokens without a word, known by their neighbours
@@ -65,8 +66,11 @@ def is_word(text: str) -> bool:
     return _WORD.match(text) is not None
 
 
-def apply(rewrite: Rewrite, line: str, tokens: Sequence[Token]) -> tuple[str, list[int]]:
-    """Return the line with the rewrite applied wherever it matches, and the columns of these places."""
+def apply(rewrite: Rewrite, line: str, tokens: Sequence[Token], only: int | None = None) -> tuple[str, list[int]]:
+    """Return the line with the rewrite applied wherever it matches, and the columns of these places.
+
+    With `only` it is applied at one column.
+    """
     kept, copied, columns, at = list[str](), 0, list[int](), 0
     while at < len(tokens):
         matched = _match(rewrite.old, tokens, at)
@@ -76,7 +80,7 @@ def apply(rewrite: Rewrite, line: str, tokens: Sequence[Token]) -> tuple[str, li
         end, holes = matched
         start, stop = tokens[at].start, tokens[end - 1].end
         new = "".join(part if isinstance(part, str) else _text(line, tokens, holes[part]) for part in rewrite.new)
-        if not _is_done(line, start, line[start:stop], new):
+        if only in (None, start) and not _is_done(line, start, line[start:stop], new):
             if not new:
                 start, stop = _with_blanks(line, start, stop)
             kept += [line[copied:start], new]

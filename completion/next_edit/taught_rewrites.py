@@ -90,6 +90,9 @@ class _Change:
                 yield from self._made(first, last, 0, 0, RewriteKind.HOLES)
             single = len(gone) == len(came) == 1 and is_word(came[0].text)
             yield from self._made(first, last, 0, 0, RewriteKind.NAME if single else RewriteKind.TOKENS, holes=False)
+            for ours, theirs in zip(self.ours[start:end], came, strict=True) if 1 < len(gone) == len(came) else ():
+                if is_word(ours.text) and is_word(theirs.text) and ours.text != theirs.text:
+                    yield Rewrite((ours.text,), (theirs.text,), RewriteKind.PART, ours.start)
         else:
             low = self.blocks[first - 1][1] if first else 0
             high = self.blocks[last + 1][0] if last + 1 < len(self.blocks) else len(self.ours)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -51,7 +51,7 @@ class ChangeSyntax:
         same_scope: Whether both are in the same function or class.
         literal: Whether it is in a comment or string.
         orphan: Whether it takes away a name that was defined in the document before the user's edits and is not now,
-            and leaves no such name in its lines.
+            and leaves no such name in its lines, except in comments and strings.
     """
 
     breaks: bool = False
@@ -75,21 +75,33 @@ def syntax_of_changes(
     document, earlier = _Parsed.of(lines, language), _Parsed.of(before, language)
     if document is None or earlier is None:
         return [ChangeSyntax() for _ in changes]
-    names = {name for change in changes for name in change.names}
-    orphans = {name for name in names if earlier.defines(name) and not document.defines(name)}
+    gone = _words(set(before) - set(lines))
+    names = {name for change in changes for name in change.names | (_words(change.new) & gone)}
+    orphans = {name for name in names if _lost(earlier.definitions(name), document.definitions(name))}
     return [_facts(document, change, orphans) for change in changes]
+
+
+def _words(lines: Iterable[str]) -> set[str]:
+    return {word for line in lines for word in _WORD.findall(line)}
 
 
 def _facts(document: _Parsed, change: LineChange, orphans: set[str]) -> ChangeSyntax:
     here, there = document.node(change.line, change.column), document.node(*change.taught_at)
-    literal = document.in_literal(change.line, change.column)
-    left = {word for line in change.new for word in _WORD.findall(line)}
+    made = document.after(change)
+    changed = [*document.lines[: change.line], *change.new]
+    left = {
+        match.group()
+        for number, line in enumerate(change.new, change.line)
+        for match in _WORD.finditer(line)
+        if match.group() in orphans and not document.in_literal(changed, number, match.start())
+    }
+    literal = document.in_literal(document.lines, change.line, change.column)
     return ChangeSyntax(
-        breaks=document.errors_after(change) > document.errors,
+        breaks=error_count(made) > document.errors,
         same_kind=here.type == there.type,
         same_scope=_scope(here) == _scope(there),
         literal=literal,
-        orphan=not orphans.isdisjoint(change.names) and orphans.isdisjoint(left) and not literal,
+        orphan=not orphans.isdisjoint(change.names) and not left and not literal,
     )
 
 
@@ -118,8 +130,8 @@ class _Parsed:
         tree = parse(source, language)
         return None if tree is None else cls(lines, language, source, starts, tree, error_count(tree), Lexer(language))
 
-    def errors_after(self, change: LineChange) -> int:
-        """Return the number of errors after a change; only what it touches is parsed again."""
+    def after(self, change: LineChange) -> Tree:
+        """Return the tree after a change; only what it touches is parsed again."""
         end_line = change.line + change.count
         new = "\n".join(change.new).encode("utf-8", "replace")
         start, end = self.starts[change.line], len(self.source)
@@ -130,27 +142,59 @@ class _Parsed:
             end, last, new_last = self.starts[end_line], (end_line, 0), (change.line + len(change.new), 0)
         tree = self.tree.copy()
         tree.edit(start, end, start + len(new), (change.line, 0), last, new_last)
-        made = parse(self.source[:start] + new + self.source[end:], self.language, tree)
-        return 0 if made is None else error_count(made)
+        return parse(self.source[:start] + new + self.source[end:], self.language, tree) or tree
 
     def node(self, line: int, column: int) -> Node:
         """Return the innermost node of the character at a position."""
-        text = self.lines[line] if line < len(self.lines) else ""
-        at = (line, len(text[:column].encode("utf-8", "replace")))
-        return self.tree.root_node.descendant_for_point_range(at, (at[0], at[1] + 1)) or self.tree.root_node
+        return _node(self.tree, self.lines[line] if line < len(self.lines) else "", line, column)
 
-    def in_literal(self, line: int, column: int) -> bool:
-        """Return whether the character at a position is in a comment or string, and not in code within it."""
-        above = "".join(f"{each}\n" for each in self.lines[:line])
-        own = self.lines[line] if line < len(self.lines) else ""
+    def in_literal(self, lines: Sequence[str], line: int, column: int) -> bool:
+        """Return whether the character at a position of some lines is in a comment or string, not in code within it."""
+        above = "".join(f"{each}\n" for each in lines[:line])
+        own = lines[line] if line < len(lines) else ""
         return any(literal_at_end(self.lexer.scan(above + own[:end])) for end in (column, column + 1))
 
-    def defines(self, name: str) -> bool:
-        """Return whether the document defines, imports or takes as parameter what has the name."""
+    def definitions(self, name: str) -> _Definitions:
+        """Return the definitions, imports and parameters that have the name."""
         pattern = re.compile(rf"\b{re.escape(name)}\b")
         having = ((number, line) for number, line in enumerate(self.lines) if name in line)
         places = ((number, match.start()) for number, line in having for match in pattern.finditer(line))
-        return any(_defines(self.node(*place)) for place, _ in zip(places, range(_MAX_OCCURRENCES), strict=False))
+        nodes = [self.node(*place) for place, _ in zip(places, range(_MAX_OCCURRENCES), strict=False)]
+        parents = [node.parent for node in nodes if node.parent is not None and _defines(node)]
+        inner = [
+            each
+            for each in parents
+            if _is_named_twice(each, name) or any(up in parents for up in ancestors(each.parent))
+        ]
+        return _Definitions({each.type for each in parents if each not in inner}, {each.type for each in inner})
+
+
+@dataclass(frozen=True, slots=True)
+class _Definitions:
+    """Kinds of nodes that define one name.
+
+    Attributes:
+        outer: Of those for themselves.
+        inner: Of those within another one of the same name, or qualified by it: a class has its constructors.
+    """
+
+    outer: set[str]
+    inner: set[str]
+
+
+def _node(tree: Tree, text: str, line: int, column: int) -> Node:
+    """Return the innermost node of a character of a line."""
+    at = (line, len(text[:column].encode("utf-8", "replace")))
+    return tree.root_node.descendant_for_point_range(at, (at[0], at[1] + 1)) or tree.root_node
+
+
+def _lost(before: _Definitions, now: _Definitions) -> bool:
+    """Return whether a name lost its definition: nothing defines it now but what was only a part of it before."""
+    return bool(before.outer) and now.outer | now.inner <= before.inner - before.outer
+
+
+def _is_named_twice(node: Node, name: str) -> bool:
+    return [child.text for child in node.named_children].count(name.encode()) > 1
 
 
 def _defines(node: Node) -> bool:

@@ -23,6 +23,7 @@ class Row:
     signs: re.Pattern[str] | None = None
     kind: str = ""
     line_comments: tuple[str, ...] = ()
+    block_comments: tuple[str, ...] = ()
     lone_closers: str = ""
     indented: bool = False
     clauses: tuple[str, ...] = ()
@@ -54,6 +55,11 @@ class Row:
     def line_comment(self) -> str:
         """What usually begins a comment up to the line's end; "" if nothing does."""
         return self.line_comments[0] if self.line_comments else ""
+
+    @property
+    def comments(self) -> tuple[str, ...]:
+        """What begins a comment."""
+        return (*self.line_comments, *self.block_comments[::2])
 
     @property
     def has_sentences(self) -> bool:

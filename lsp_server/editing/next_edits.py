@@ -99,6 +99,7 @@ class NextEditor:
                 document=document.uri,
                 diagnostics=document.diagnostics,
                 refused=tuple(fingerprint for _, fingerprint in hidden),
+                invoked=invoked,
             )
         )
         if document.version != version:

@@ -83,8 +83,8 @@ def test_a_figure_without_data_is_none():
     rows, way = [row(state) for state in replay], Way(constant(1.0), constant(0.5))
     assert report([replay], rows, way)["quiet_rate"] is None
     assert resampled([replay], [], way)["precision_exact_90"] is None
-    found = ranking(rows, {"rules_gate": way}, "rules_gate", {id(rows[0]): 1.0})
-    assert (found["judge_auc"], found["rules_auc"], found["ratio_auc"]) == (None, None, None)
+    found = ranking(rows, {"rules_gate": way}, "rules_gate")
+    assert (found["judge_auc"], found["rules_auc"], found["judged"]) == (None, None, 0)
 
 
 def test_lines_that_become_others_are_not_deleted():
@@ -185,7 +185,7 @@ def test_times_are_measured_in_as_many_files_as_were_given():
 
 def test_without_changes_of_files_there_are_no_figures(tmp_path, monkeypatch):
     (tmp_path / next_edit.FILE).write_text("")
-    monkeypatch.setattr("sys.argv", ["next_edit", "--no-model", "--data-dir", str(tmp_path)])
+    monkeypatch.setattr("sys.argv", ["next_edit", "--model", "none", "--data-dir", str(tmp_path)])
     with pytest.raises(SystemExit, match="no changes"):
         next_edit.main()
     with pytest.raises(SystemExit, match="no files"):

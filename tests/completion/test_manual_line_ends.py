@@ -1,12 +1,12 @@
 """What a manual request gets at the end of a complete line: the line below, and no remark on this one."""
 
 import pytest
+from completion.syntax.literals.styles import style_of
 
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.model.loading import load_model
 from completion.request import CompletionRequest
-from completion.syntax.literals.styles import style_of
 
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(600)]
 

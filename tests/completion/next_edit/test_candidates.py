@@ -53,10 +53,11 @@ def test_a_line_that_was_inserted_is_proposed_after_the_same_line_elsewhere() ->
     assert (candidate.line, candidate.new) == (3, ("  run(a, b)", "  log(a, b)"))
 
 
-def test_edited_lines_are_never_candidates() -> None:
+def test_lines_that_were_edited_get_the_edits_that_they_still_lack() -> None:
     lines = ["import zstandard", "x = zstd"]
     edits = [LineEdit(1, ("y = zstd",), ("x = zstd",)), LineEdit(0, ("import zstd",), ("import zstandard",))]
-    assert candidates(lines, edits) == []
+    (candidate,) = candidates(lines, edits)
+    assert (candidate.line, candidate.new) == (1, ("x = zstandard",))
 
 
 def test_a_rule_that_matches_everywhere_proposes_nothing() -> None:
@@ -106,3 +107,33 @@ def test_long_lines_of_an_edit_are_compared_with_a_check_before_each_pair() -> N
     checks = []
     candidates(new, [LineEdit(0, old, new)], lambda: checks.append(1))
     assert len(checks) > len(old)
+
+
+def test_no_candidate_takes_the_users_own_edit_back() -> None:
+    lines = ["total = price", "x = cost", "y = price"]
+    edits = [
+        LineEdit(1, ("x = price",), ("x = cost",)),  # taught: price → cost
+        LineEdit(0, ("total = cost",), ("total = price",)),  # taught: cost → price
+    ]
+    assert {(each.line, each.new) for each in candidates(lines, edits)} == {(2, ("y = cost",))}
+    deleted = [LineEdit(1, ("log(b, 1)",), ()), LineEdit(2, ("log(c, 1)", "end"), ("end",))]
+    inserted = LineEdit(1, (), ("log(a, 1)",))
+    found = candidates(["run(a, 1)", "log(a, 1)", "end", "run(a, 1)", "end"], [*deleted, inserted])
+    assert all("log(b, 1)" not in each.new for each in found)
+
+
+def test_a_name_that_moves_to_another_line_of_the_edits_is_renamed() -> None:
+    edit = LineEdit(0, ("from compat import brotli, zstd",), ("import brotli", "import zstandard"))
+    found = candidates([*edit.new, "x = zstd.open(1)"], [edit])
+    assert ("x = zstandard.open(1)",) in {each.new for each in found}
+
+
+def test_of_words_that_change_together_each_is_renamed_alone() -> None:
+    assert ("print(age)", "print(height)") in proposed(("int age = 1;", "double height = 1;"), "print(age)")
+
+
+def test_a_line_is_inserted_after_a_line_with_other_words_if_it_repeats_them() -> None:
+    lines = ["set(alpha, 1)", "log(alpha)", "", "set(beta, 1)", "set(2, alpha)"]
+    (candidate,) = candidates(lines, [LineEdit(1, (), ("log(alpha)",))])
+    assert (candidate.line, candidate.new) == (3, ("set(beta, 1)", "log(beta)"))
+    assert candidates(["set(alpha, 1)", "log(1)", "set(beta, 1)"], [LineEdit(1, (), ("log(1)",))]) == []

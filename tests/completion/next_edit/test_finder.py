@@ -104,3 +104,20 @@ def test_of_edits_of_the_same_line_the_likeliest_is_kept() -> None:
 def test_the_model_judges_the_likeliest_proposals_in_their_order() -> None:
     assert worth_judging([0.09, 0.09, 0.09, 0.5, 0.01, 0.2, 0.2, 0.2, 0.2]) == [0, 3, 5, 6, 7, 8]
     assert worth_judging([0.01, 0.5]) == [1]
+
+
+def test_a_manual_request_gets_the_likeliest_edit_where_an_automatic_one_gets_none(tiny_model: LoadedModel) -> None:
+    planner = PromptPlanner(tiny_model.tokenizer, detect_format(tiny_model.tokenizer.special, "tiny"))
+    judge = Judge(tiny_model.model, tiny_model.tokenizer, planner)
+
+    def lines(bias: float, *, invoked: bool) -> list[int]:
+        gate, session = (
+            Gate(GateWeights({}, -1.5), GateWeights({}, bias)),
+            KVSession(tiny_model.model, SessionSettings()),
+        )
+        request = replace(REQUEST, invoked=invoked)
+        return [edit.line for edit in next_edits(request, judge, gate, session, IN_PROCESS, CancelToken())]
+
+    assert lines(-0.8, invoked=False) == []
+    assert lines(-0.8, invoked=True) == [2]
+    assert lines(-4.0, invoked=True) == []

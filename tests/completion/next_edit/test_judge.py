@@ -1,5 +1,7 @@
 """The model's judgement of two texts after one prompt."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from completion.cancellation import CancelToken
 from completion.edits import LineEdit
 from completion.model.loading import LoadedModel
 from completion.next_edit.candidates import Candidate, candidates
-from completion.next_edit.judge import Judge, Question
+from completion.next_edit.judge import MAX_SCORED_TOKENS, Judge, Question
 from completion.prompt.fim_format import detect_format
 from completion.prompt.planner import PromptPlanner
 
@@ -57,3 +59,36 @@ def test_the_prompt_has_the_edit_and_not_the_line_itself(judge: Judge, tiny_mode
     text = tiny_model.tokenizer.decode(question.prompt.tokens).decode()
     assert "-import zstd\n+import zstandard\n" in text
     assert "x = zstd.open(1)" not in text
+
+
+def test_lines_that_both_texts_begin_or_end_with_are_part_of_the_prompt(judge: Judge, tiny_model: LoadedModel) -> None:
+    old = ("x = zstd.open(1)", "y = zstd.read(x)", "print(y)")
+    new = ("x = zstd.open(1)", "y = zstandard.read(x)", "print(y)")
+    question = judge.question(
+        LINES, EDITS, Candidate(2, old, new, frozenset({"analogy"}), 0), path="a.py", language="python"
+    )
+    decode = tiny_model.tokenizer.decode
+    assert decode(question.old).decode() == "y = zstd.read(x)\n"
+    assert decode(question.new).decode() == "y = zstandard.read(x)\n"
+    assert "x = zstd.open(1)\n" in decode(question.prompt.tokens).decode()
+
+
+def test_a_long_line_is_scored_around_its_difference(judge: Judge) -> None:
+    start, end = ("".join(f"{name}{number} + " for number in range(20)) for name in "ab")
+    candidate = Candidate(2, (f"{start}zstd + {end}1",), (f"{start}zstandard + {end}1",), frozenset({"name"}), 0)
+    lines = [*LINES[:2], *candidate.old, *LINES[3:]]
+    question = judge.question(lines, EDITS, candidate, path="a.py", language="python")
+    assert len(question.new) + len(question.old) > MAX_SCORED_TOKENS
+    assert not question.is_too_long
+    far = judge.question(
+        lines, EDITS, replace(candidate, new=(f"c{candidate.old[0]}2",)), path="a.py", language="python"
+    )
+    assert far.is_too_long
+
+
+def test_an_insertion_is_judged_with_the_line_below_it(judge: Judge, tiny_model: LoadedModel) -> None:
+    candidate = Candidate(2, (LINES[2],), (LINES[2], "z = 1"), frozenset({"analogy"}), 0)
+    question = judge.question(LINES, EDITS, candidate, path="a.py", language="python")
+    texts = [tiny_model.tokenizer.decode(text).decode() for text in (question.new, question.old)]
+    assert texts[1].startswith("y = ")
+    assert texts[0] == "z = 1\n" + texts[1]

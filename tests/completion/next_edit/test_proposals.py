@@ -1,5 +1,7 @@
 """What the parse tree says about candidates, and the gate's opinion."""
 
+import pytest
+
 from completion.edits import Diagnostic, LineEdit
 from completion.next_edit.gate import JUDGED_FROM, Gate
 from completion.next_edit.proposals import Proposal, proposals
@@ -92,3 +94,31 @@ def test_in_a_document_of_10_000_lines_the_nearest_candidates_stay_within_the_pa
         parsing.close()
     assert [proposal.candidate.line for proposal in found] == list(range(10_001, 10_001 + len(found)))
     assert 6 <= len(found) < 30
+
+
+@pytest.mark.parametrize(
+    ("language", "lines", "use"),
+    [
+        ("cpp", ["class Point {", "  Point(int x) : x(x) {}", "  int x;", "};", "Point make();"], 4),
+        ("java", ["class Point {", "  Point(int x) {}", "}", "class B {", "  Point p;", "}"], 4),
+    ],
+)
+def test_a_class_of_which_only_the_constructor_has_the_old_name_has_lost_its_definition(language, lines, use) -> None:
+    found = proposed("\n".join(lines), 0, "class Point3D {", language)
+    assert {each.candidate.line for each in found if each.syntax.orphan} == {1, use}
+
+
+def test_a_class_that_becomes_an_interface_is_still_defined() -> None:
+    found = proposed("class Foo {}\nlet x: Foo;\n", 0, "interface Foo {}", "typescript")
+    assert not any(each.syntax.orphan for each in found)
+
+
+def test_on_a_line_that_was_edited_only_the_use_of_a_lost_name_is_proposed_and_not_the_same_word_in_text() -> None:
+    lines = ['first_name = "John"', 'print(f"Your first name is {name}.")', "other = first_name"]
+    edits = [
+        LineEdit(1, ('print(f"Your name is {name}.")',), (lines[1],)),
+        LineEdit(0, ('name = "Foo"',), (lines[0],)),
+    ]
+    (found,) = proposals(lines, edits, "python", IN_PROCESS)
+    assert found.syntax.orphan
+    assert found.candidate.new == ('print(f"Your first name is {first_name}.")',)
