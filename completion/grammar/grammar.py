@@ -10,13 +10,14 @@ from completion.grammar.lr.compiled_lexer import CompiledLexer
 from completion.grammar.lr.tables import Tables
 from completion.grammar.prefix_memory import PrefixMemory
 from completion.memory import drop_library
-from completion.syntax.languages import LANGUAGES, LanguageRow, language_address
+from completion.syntax.languages import LANGUAGES, language_address
+from completion.syntax.table import Row
 
 
 class Grammar:
     """The parts of one language's grammar that a constraint needs. Not thread-safe."""
 
-    def __init__(self, row: LanguageRow) -> None:
+    def __init__(self, row: Row) -> None:
         self.tables = Tables(language_address(row.package, row.entry))
         rule = IndentationRule(self.tables) if row.indented else None
         self.acceptor = Acceptor(self.tables, CompiledLexer(self.tables), rule)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import dropwhile, starmap, takewhile
 
+from completion.changed_span import common_length
 from completion.syntax.lexer import OPENER_OF, Frame, Reading, Span, State
 from completion.syntax.lexicon import lexicon_of, string_ended_by
 
@@ -94,7 +95,7 @@ class Lexer:
         text = self._around + text
         known, state, unopened = self._known
         if text != known or state is self._start:
-            same = _common_length(known, text)
+            same = common_length(known, text)
             earlier: State | None = state.earlier
             while earlier is not None and earlier.at > same:
                 earlier = earlier.earlier
@@ -148,15 +149,6 @@ def _from_string(frames: Iterable[Frame], text: Frame, start: int) -> Frame:
     for each in dropwhile(lambda frame: frame.string is None, reversed([*frames])):
         found = each.placed(found, start)
     return found
-
-
-def _common_length(one: str, other: str) -> int:
-    """Return the length of what two texts begin with alike."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
-    return low
 
 
 def comments_and_strings(text: str, language: str) -> list[Span] | None:

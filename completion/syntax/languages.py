@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-from dataclasses import dataclass
 from functools import cache
 
 from tree_sitter import Language
@@ -13,27 +12,7 @@ from completion.errors import GrammarUnsupportedError
 from completion.language_ids import rows
 from completion.syntax.table import row_of
 
-
-@dataclass(frozen=True, slots=True)
-class LanguageRow:
-    """The grammar of one language.
-
-    Attributes:
-        package: Module of the installed grammar.
-        entry: Name of the module's function that returns the `TSLanguage` capsule.
-        indented: Whether indentation forms blocks (Python).
-    """
-
-    package: str
-    entry: str = "language"
-    indented: bool = False
-
-
-LANGUAGES = {
-    language: LanguageRow(row["grammar"], row_of(language).entry, row_of(language).indented)
-    for language, row in rows().items()
-    if "grammar" in row
-}
+LANGUAGES = {language: row_of(language) for language, row in rows().items() if "package" in row}
 """Languages with a grammar, by the table."""
 
 

@@ -17,7 +17,7 @@ _NAMED = re.compile(r"\(\?&(\w+)\)")
 class Row:
     """What is known of a language, except its names and literals. `languages.toml` says what each of it is."""
 
-    grammar: str = ""
+    package: str = ""
     entry: str = "language"
     may_be: str = ""
     signs: re.Pattern[str] | None = None
