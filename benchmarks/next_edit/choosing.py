@@ -23,7 +23,7 @@ THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(2, 19))
 """Thresholds to choose from."""
 MIN_PRECISION = 0.65
 """Precision for which a threshold is chosen: the bound of 0.55 and a margin for other packages."""
-MIN_QUIET_RATE = 0.95
+MIN_QUIET_RATE = 0.97
 """Quiet rate for which a threshold is chosen."""
 
 SAMPLES = 1_000

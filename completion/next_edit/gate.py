@@ -15,7 +15,7 @@ JUDGED_FROM = 0.08
 """Probability by the rules alone from which the model judges a proposal; most of the less likely ones are wrong."""
 SURE_FROM = 0.5
 """Probability by the rules alone from which a proposal is shown at once: the model would show almost the same."""
-SHOWN_FROM = 0.45
+SHOWN_FROM = 0.35
 """Probability from which a proposal is shown; `python -m benchmarks.next_edit` prints what other ones would give."""
 INVOKED_FROM = 0.15
 """Probability from which the likeliest edit is shown for a manual request: the user looks, and most of the less likely

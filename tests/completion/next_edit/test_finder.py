@@ -118,6 +118,6 @@ def test_a_manual_request_gets_the_likeliest_edit_where_an_automatic_one_gets_no
         request = replace(REQUEST, invoked=invoked)
         return [edit.line for edit in next_edits(request, judge, gate, session, IN_PROCESS, CancelToken())]
 
-    assert lines(-0.8, invoked=False) == []
-    assert lines(-0.8, invoked=True) == [2]
+    assert lines(-1.2, invoked=False) == []
+    assert lines(-1.2, invoked=True) == [2]
     assert lines(-4.0, invoked=True) == []
