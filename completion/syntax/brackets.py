@@ -126,30 +126,6 @@ def _comments_and_strings(text: str, style: LiteralStyle) -> Iterator[Prose]:
         yield Prose(match.start(), position, match.group() in style.comments)
 
 
-def begun_delimiter(text: str, language: str, string: str = "") -> int:
-    """Return the length of an incomplete string delimiter at the text's end, such as two quotes of three.
-
-    Args:
-        text: Unfinished code.
-        language: LSP language identifier.
-        string: Delimiter of the string that the text begins inside; "" if it begins in code.
-    """
-    found = scan(text, language, string)
-    if found.comment:
-        return 0
-    strings = style_of(language).strings
-    for one in [found.string] if found.string else strings:
-        shortest = 2 if not found.string and one[0] in strings else 1  # one quote begins a string, too
-        for count in range(len(one) - 1, shortest - 1, -1):
-            # quotes that end a string do not begin another one, and names can end with apostrophes
-            before = text[:-count]
-            if not text.endswith(one[:count]) or scan(before, language, string).string != found.string:
-                continue
-            if found.string or scan(before + one, language).string == strings[one]:
-                return count
-    return 0
-
-
 def _skip(style: LiteralStyle, text: str, start: int, token: str) -> int | None:
     """Return the end of the comment or string that begins with `token` before `start`; None if it is unfinished."""
     if token in style.comments:

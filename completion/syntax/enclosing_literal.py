@@ -1,13 +1,12 @@
-"""What a cursor is inside of: a comment or string, by the syntax tree; the code of a string, by its line."""
+"""What a cursor is inside of: a comment or a string, by the syntax tree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 
 from tree_sitter import Tree
 
-from completion.syntax.brackets import CLOSER_OF, scan
+from completion.syntax.brackets import scan
 from completion.syntax.trees import ancestors, parse
 
 _PROBE = "x"
@@ -19,18 +18,6 @@ _STRINGS = frozenset(
     }
 )  # fmt: skip
 _CODE_IN_STRING = frozenset({"interpolation", "string_interpolation", "template_substitution", "template_type"})
-
-_BEGINS_CODE = {
-    **dict.fromkeys(["ruby", "crystal", "elixir"], ("#{",)),
-    **dict.fromkeys(["kotlin", "groovy", "dart", "scala", "terraform"], ("${",)),
-    "shellscript": ("$(", "${"),
-    "julia": ("$(",),
-    "swift": ("\\(",),
-}
-"""By language, what begins code in a string; in a backslash's case, it is no escape."""
-_WITH_CODE = {"dart": "\"'"}
-"""By language, the quotes of strings with code; elsewhere only double ones are."""
-_QUOTES = frozenset("\"'")
 
 
 class Literal(StrEnum):
@@ -67,43 +54,3 @@ def _literal_at(tree: Tree, cursor: int) -> Literal | None:
         if node.type in _STRINGS:
             return Literal.STRING
     return None
-
-
-def waiting_closers(line: str, language: str) -> tuple[str, ...]:
-    """Return what closes the strings and brackets around the end of a line, innermost last; () outside a string's code.
-
-    The code has strings of its own, as in `"$(cat "$file")"`.
-    """
-    if not any(begin in line for begin in _BEGINS_CODE.get(language, ())):
-        return ()
-    waiting, _ = _follow(line, (), language)
-    return tuple(waiting) if any(closer in _QUOTES for closer in waiting[:-1]) else ()
-
-
-def closed_by(text: str, waiting: Sequence[str], language: str) -> str:
-    """Return which of the waiting closers a text has, innermost first, without those of what it opens again."""
-    after, left = _follow(text, waiting, language)
-    return "".join(reversed(waiting[left:])).removesuffix("".join(reversed(after[left:])))
-
-
-def _follow(text: str, waiting: Sequence[str], language: str) -> tuple[list[str], int]:
-    """Return what is waiting after a text, and how many of the first ones were waiting all the time."""
-    begins, with_code = _BEGINS_CODE[language], _WITH_CODE.get(language, '"')
-    stack, least, position = list(waiting), len(waiting), 0
-    while position < len(text):
-        character, inside = text[position], stack[-1] if stack else ""
-        begin = next((each for each in begins if text.startswith(each, position)), "")
-        if begin and inside and inside in with_code:
-            stack.append(CLOSER_OF[begin[-1]])
-            position += len(begin)
-            continue
-        if character == "\\":
-            position += 2
-            continue
-        if character == inside:
-            stack.pop()
-        elif inside not in _QUOTES and (character in _QUOTES or character in CLOSER_OF):
-            stack.append(CLOSER_OF.get(character, character))
-        least = min(least, len(stack))
-        position += 1
-    return stack, least

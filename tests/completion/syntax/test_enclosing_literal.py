@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.syntax.enclosing_literal import Literal, closed_by, enclosing_literal, waiting_closers
+from completion.syntax.enclosing_literal import Literal, enclosing_literal
 
 NAMES = {Literal.COMMENT: "comment", Literal.STRING: "string", None: ""}
 CASES = [
@@ -55,37 +55,3 @@ CASES = [
 def test_what_the_cursor_is_inside(language, text, expected):
     before, _, after = text.partition("|")
     assert NAMES[enclosing_literal(before, after, language)] == expected
-
-
-@pytest.mark.parametrize(
-    ("language", "line", "expected"),
-    [
-        ("shellscript", 'a "$(b ', ('"', ")")),
-        ("shellscript", 'a "$(b "$c" ', ('"', ")")),
-        ("shellscript", 'a "$(b "$(c "', ('"', ")", '"', ")", '"')),
-        ("shellscript", 'a "$(b)" "', ()),
-        ("shellscript", "a '$(b ", ()),
-        ("shellscript", 'a "\\$(b ', ()),
-        ("ruby", 'f("#{a[', (")", '"', "}", "]")),
-        ("ruby", "f(#{a", ()),
-        ("kotlin", 'f("${a["', (")", '"', "}", "]", '"')),
-        ("kotlin", 'f("$(a', ()),
-        ("swift", 'print("\\(a["', (")", '"', ")", "]", '"')),
-        ("dart", "f('${a['", (")", "'", "}", "]", "'")),
-        ("dart", "f(\"${a['", (")", '"', "}", "]", "'")),
-        ("kotlin", "f('${a[", ()),
-        ("scala", 'f(s"${a("', (")", '"', "}", ")", '"')),
-        ("terraform", 'a = "${b("', ('"', "}", ")", '"')),
-        ("python", 'f"{a["', ()),
-    ],
-)
-def test_what_is_open_around_code_in_a_string(language, line, expected):
-    assert waiting_closers(line, language) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [('"$b"', ""), ('"$b")', ")"), ('"$b")"', ')"'), ("b) $(c", ""), ('b)" "c', ")"), ("(b) \\)", "")],
-)
-def test_what_a_text_closes_without_opening_it_again(text, expected):
-    assert closed_by(text, ('"', ")"), "shellscript") == expected
