@@ -45,12 +45,12 @@ def _says_tail(text: str, context: Context) -> bool:
     word, tail = _WORD.match(text), _WORD.match(context.line_after)
     if not (word and tail and word[0].startswith(tail[0]) and _WORD.match(context.line_before[-1:])):
         return False
-    end = _LAST_WORD.search(context.line_before + text)
-    if word[0] == tail[0] or end is None:
-        return end is None and "\n" not in text
-    is_part = end[0].endswith("_") or tail[0][0] in "_$" or tail[0][0].isupper()
-    joined = re.compile(rf"(?<![\w$]){re.escape(end[0] + tail[0])}(?![\w$])")
-    return not is_part and joined.search(context.near + context.suffix) is None
+    found = _LAST_WORD.search(context.line_before + text)
+    end = found[0] if found else ""
+    if end and (word[0] == tail[0] or end.endswith("_") or tail[0][0] in "_$" or tail[0][0].isupper()):
+        return False
+    joined = re.compile(rf"(?<![\w$]){re.escape(end + tail[0])}(?![\w$])")
+    return "\n" not in text and joined.search(context.near + context.suffix) is None
 
 
 RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {

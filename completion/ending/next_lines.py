@@ -16,7 +16,7 @@ from completion.ending.tokens import Bits, bits_of, folded
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import announces, defines_name, is_clause, may_be_modifiers, without_modifiers
 
-TELLING = 30.0
+TELLING = 36.0
 """Bits of a line, from which on it hardly repeats by chance at another depth or below another line."""
 
 _LOOK_AHEAD = 2  # lines below the cursor where a repetition may begin

@@ -33,7 +33,7 @@ def rest_of_line(text: str, context: Context) -> Ends:
         return whole(text)
     rest = _rest(context.line_before, context.line_after, context.before.string, context.prefix, context.suffix)
     line = text.rfind("\n", 0, len(text.rstrip())) + 1
-    own = text[line:].replace("'", '"').lower()
+    own = text[line:].replace("'", '"')
     if rest.tokens[0].text not in own and not own.rstrip().endswith(rest.tokens[0].text[0]):
         return whole(text)
     ours = tokens_of(text[line:])
@@ -41,6 +41,9 @@ def rest_of_line(text: str, context: Context) -> Ends:
     bits = bits_of(context.prefix, context.suffix)
     starts, alive = _again(ours[left_out:], rest, _NO_FIRST if line else 1 - left_out, bits)
     sure = len(text) if alive is None else line + alive
+    last = 2 * text[-1:]
+    if last[:1] == context.line_after[:1] and (last in context.near or last in context.suffix):
+        starts.discard(len(text) - line - 1)  # the mark may be doubled: `==`
     worst = sum(lacks(text, context)) if starts else 0
     for start in sorted(line + each for each in starts):
         if sum(lacks(text[:start], context)) <= worst:

@@ -15,7 +15,7 @@ _BITS = 5  # of a character of these
 
 
 class Token(NamedTuple):
-    """A word or mark in the form that is compared, and its offsets. Neither case nor the kind of quotes counts."""
+    """A word or mark in the form that is compared, and its offsets. The kind of quotes does not count."""
 
     text: str
     start: int
@@ -27,7 +27,7 @@ class Bits(dict[str, float]):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self._counts = Counter(_TOKEN.findall(text.replace("'", '"').lower()))
+        self._counts = Counter(_TOKEN.findall(text.replace("'", '"')))
         self._total = self._counts.total() + _PRIOR
 
     def __missing__(self, token: str) -> float:
@@ -38,12 +38,12 @@ class Bits(dict[str, float]):
 
 def tokens_of(text: str) -> list[Token]:
     """Return the words and marks of a text in any script; blanks are none."""
-    return [Token(found[0].replace("'", '"').lower(), found.start(), found.end()) for found in _TOKEN.finditer(text)]
+    return [Token(found[0].replace("'", '"'), found.start(), found.end()) for found in _TOKEN.finditer(text)]
 
 
 @lru_cache(maxsize=64)  # most lines of a text that grows stay the same
 def folded(line: str) -> tuple[str, ...]:
-    """Return the tokens of a line without a comma or semicolon at its end."""
+    """Return the tokens of a line, without a comma or semicolon at its end. Their case does not count either."""
     tokens = _TOKEN.findall(line.replace("'", '"').lower())
     while tokens and tokens[-1] in (",", ";"):
         tokens.pop()
