@@ -165,9 +165,3 @@ def _with_punctuation(text: str, replaces: int, context: Context) -> Joint:
     if rest[shared:].strip() and tail[shared:].strip():
         shared = 0
     return Joint(len(text), replaces + len(tail[:shared].rstrip(" \t")))
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts around cursors."""
-    _below.cache_clear()
-    closers_at.cache_clear()

@@ -98,9 +98,3 @@ def _level(text: str, level: int, mark: str, *, upwards: bool) -> tuple[frozense
         if own == level:
             keys.add(_key_of(line))
     return frozenset(filter(None, keys)), None
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts around cursors."""
-    for kept in (_consists_of_keys, _tables, _level):
-        kept.cache_clear()

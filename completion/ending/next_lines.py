@@ -231,8 +231,3 @@ def _kept(text: str, start: int, context: Context) -> str:
         kept = kept[: len(kept.rstrip()) - len(rest)]
         kept = kept[: len(before_rest(kept, len(kept), context))]
     return kept if kept.strip() else ""
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts."""
-    _targets.cache_clear()

@@ -206,8 +206,3 @@ def _marks(tokens: Sequence[Token]) -> list[str]:
         if token.text in CLOSER_OF:
             waiting.append(CLOSER_OF[token.text])
     return marks
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts around cursors."""
-    _rest.cache_clear()

@@ -46,4 +46,6 @@ def _begun(text: str, context: Context) -> int:
 def forget_texts() -> None:
     """Free what was kept of texts around cursors."""
     for module in (balance, keys, next_lines, rest_of_line, tags, tokens):
-        module.forget_texts()
+        for kept in vars(module).values():
+            if clear := getattr(kept, "cache_clear", None):
+                clear()

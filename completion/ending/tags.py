@@ -98,8 +98,3 @@ def _read(tag: re.Match[str]) -> tuple[str, bool]:
         if tag[kind]:
             return f"{kind} {tag[kind]}", (tag[kind.replace("name", "end")] or "#") != "#"
     raise AssertionError
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts around cursors."""
-    _lacking.cache_clear()

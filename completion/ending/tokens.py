@@ -54,9 +54,3 @@ def folded(line: str) -> tuple[str, ...]:
 def bits_of(prefix: str, suffix: str) -> Bits:
     """Return how much the tokens of a document tell near the cursor."""
     return Bits(f"{prefix[-_NEAR:]} {suffix[:_NEAR]}")
-
-
-def forget_texts() -> None:
-    """Free what was counted in texts around cursors."""
-    bits_of.cache_clear()
-    folded.cache_clear()
