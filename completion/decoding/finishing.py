@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from completion.closing.closing_texts import announced_texts, as_before_code, closing_texts
 from completion.closing.endings import are_text, closers_after, endings, still_to_close, with_open_line
-from completion.ending.closers import closers
 from completion.ending.context import Context
 from completion.ending.decision import committed, finished
+from completion.ending.resync import resync
 from completion.ending.rule import Dropped, DropReason
 from completion.grammar.constraint import RequestGrammar
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
@@ -102,7 +102,7 @@ class Finisher:
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
         if not kept.strip():
             return Dropped(DropReason.SYNTAX)
-        over = min(suggestion.replace_after, closers(kept, self.context).replaces)  # not a closer that was cut off
+        over = min(suggestion.replace_after, resync(kept, self.context).replaces)  # not a closer that was cut off
         return replace(suggestion, text=kept, replace_after=over)
 
     def _sound_when_closed(self, suggestion: Suggestion, reason: StopReason) -> bool:

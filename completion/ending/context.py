@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from completion.request import Mode
-from completion.syntax import brackets, end_tags, mapping_keys
+from completion.syntax import brackets
 from completion.syntax.block_end import BlockEnds
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
 from completion.syntax.brackets import SCAN_AFTER, Lexer, Scan, scan
 from completion.syntax.indent_style import IndentStyle
-from completion.syntax.lexer import CLOSER_OF
 
 SCAN_BEFORE = 16_000
 """Minimum number of characters before the cursor that are scanned for open brackets and strings."""
@@ -96,7 +95,7 @@ class Context:
     @property
     def line_below(self) -> str:
         """Next line below the cursor's that is not blank; "" if there is none."""
-        return next((line for line in self.following if line.strip()), "")
+        return _first_line(self.following)
 
     def without_rest_of_line(self, *, and_next: bool = False) -> Context:
         """Return the context of a document without the text after the cursor on its line, or on it and the next one."""
@@ -114,25 +113,6 @@ class Context:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""
         return self.before.comment and "\n" not in text
 
-    def unpaired(self, text: str) -> int:
-        """Return the number of unmatched brackets and quotes in the document with `text` inserted at the cursor.
-
-        Those in the comment around the cursor do not count.
-        """
-        if self.within_comment(text):
-            return 0
-        on_line = self.scan(text + self.line_after)
-        found = self.scan(text + self.suffix[:SCAN_AFTER])
-        waiting = [bracket.character for bracket in self.before.open]
-        alone = int(len(on_line.string) == 1)
-        further = (bracket for bracket in reversed(self.open) if bracket.closed_at == SCAN_AFTER)
-        for closer in (*(one.character for one in found.unopened), *(CLOSER_OF[one.character] for one in further)):
-            if waiting and CLOSER_OF[waiting[-1]] == closer:
-                waiting.pop()
-            else:
-                alone += 1
-        return alone + len(waiting) + len(found.open)
-
 
 def near_before(prefix: str, language: str) -> str:
     """Return the last part of the text before a cursor, of `SCAN_BEFORE` characters or more, which begins in code.
@@ -141,6 +121,11 @@ def near_before(prefix: str, language: str) -> str:
     """
     start = max(0, len(prefix) - SCAN_BEFORE) // _STEP * _STEP
     return prefix[_code_end(prefix[:start], language) :]
+
+
+@lru_cache(maxsize=2)  # it stays the same while a suggestion grows
+def _first_line(lines: tuple[str, ...]) -> str:
+    return next((line for line in lines if line.strip()), "")
 
 
 @lru_cache(maxsize=4)  # a prefix without its last part stays the same while the user types
@@ -153,9 +138,8 @@ def _code_end(text: str, language: str) -> int:
 
 def forget_texts() -> None:
     """Free what was kept of texts around cursors, so that it need not be computed again."""
-    end_tags.forget_texts()
-    mapping_keys.forget_texts()
     _code_end.cache_clear()
+    _first_line.cache_clear()
     brackets.forget_texts()
 
 

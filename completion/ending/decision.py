@@ -6,40 +6,53 @@ import re
 from dataclasses import replace
 from typing import NamedTuple
 
-from completion.ending.closers import closers
 from completion.ending.context import Context
 from completion.ending.context import forget_texts as forget_near
 from completion.ending.extent import block, code_fence, line, surplus_end
-from completion.ending.following_lines import following_lines
-from completion.ending.following_lines import forget_texts as forget_lines
 from completion.ending.loops import forget_texts as forget_loops
 from completion.ending.loops import loops
+from completion.ending.next_lines import next_lines
 from completion.ending.remark import remark
+from completion.ending.resync import forget_texts as forget_following
+from completion.ending.resync import resync
 from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop, whole
 from completion.ending.shape import edges, indentation
-from completion.ending.suffix_overlap import suffix_overlap
 from completion.ending.unsafe import unsafe
 from completion.ending.word_end import unfinished, whole_words
 from completion.request import StopReason, Suggestion
 from completion.syntax.table import row_of
 
 _WORD = re.compile(r"[\w$]+")
+_LAST_WORD = re.compile(r"[\w$]+\Z")
 
 
 def mid_word(text: str, context: Context) -> Ends:
     """End before a text inside or directly before a word: its tail would follow the text.
 
-    A manual request gets one, unless that says the tail of the word, which would follow again as a word of its own.
+    A manual request gets one, unless that says the tail of the word itself, which would follow again.
     """
     after = context.line_after[:1]
     in_formula = after == "$" and row_of(context.language).has_sentences
     is_word = after.isalnum() or after == "_" or (after == "$" and not in_formula)
     if not is_word or not text:
         return whole(text)
+    return Ends(len(text) if context.invoked and not _says_tail(text, context) else 0, 0)
+
+
+def _says_tail(text: str, context: Context) -> bool:
+    """Return whether a text within a word begins with the word's tail, and does not end where that may follow.
+
+    It may after a part of a name, as in `getUser‸Name`, and where the word that they make stands elsewhere, too.
+    """
     word, tail = _WORD.match(text), _WORD.match(context.line_after)
-    is_again = word is not None and tail is not None and word.group() == tail.group()
-    within, apart = _WORD.match(context.line_before[-1:]), not _WORD.match(text[-1]) and "\n" not in text
-    return Ends(0 if not context.invoked or (is_again and within and apart) else len(text), 0)
+    if not (word and tail and word[0].startswith(tail[0]) and _WORD.match(context.line_before[-1:])):
+        return False
+    found = _LAST_WORD.search(context.line_before + text)
+    end = found[0] if found else ""
+    if end and (word[0] == tail[0] or end.endswith("_") or tail[0][0] in "_$" or tail[0][0].isupper()):
+        return False
+    joined = re.compile(rf"(?<![\w$]){re.escape(end + tail[0])}(?![\w$])")
+    return "\n" not in text and joined.search(context.near + context.suffix) is None
 
 
 RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
@@ -52,9 +65,8 @@ RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
     line: (DropReason.EMPTY, StopReason.LINE_END),
     block: (DropReason.EMPTY, StopReason.BLOCK_END),
     surplus_end: (DropReason.DOUBLED_CLOSER, None),
-    following_lines: (DropReason.REPEATS_FOLLOWING, StopReason.SUFFIX_OVERLAP),
-    suffix_overlap: (DropReason.EMPTY, None),
-    closers: (DropReason.DOUBLED_CLOSER, None),
+    next_lines: (DropReason.REPEATS_FOLLOWING, StopReason.SUFFIX_OVERLAP),
+    resync: (DropReason.DOUBLED_CLOSER, None),
 }
 """All rules in order, each with the reason why a text is dropped of which it leaves nothing.
 
@@ -101,9 +113,9 @@ def shown(text: str, context: Context, limit: int | None = None) -> str:
         return ""
     sure = min(decided.sure, len(text) if limit is None else limit)
     kept = text[: whole_words(text[: decided.maybe], sure)]
-    kept = kept[: following_lines(kept, context).sure].rstrip()  # what ends the text may leave such a line last
-    closed = closers(kept, context)  # it may leave a string closed that the text opens again, too
-    shaped = _shaped(kept[: closed.maybe], closed.replaces, context)
+    kept = kept[: next_lines(kept, context).sure].rstrip()  # what ends the text may leave such a line last
+    ends = resync(kept, context)  # it may leave a string closed that the text opens again, too
+    shaped = _shaped(kept[: ends.maybe], ends.replaces, context)
     return "" if isinstance(shaped, Dropped) else shaped
 
 
@@ -119,7 +131,7 @@ def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context:
     keeps = isinstance(result, Suggestion) and result.text.startswith(seen)
     if not seen or keeps or not "".join(raw.text.split()).startswith("".join(seen.split())):
         return result
-    return replace(raw, text=seen, replace_after=closers(seen, context).replaces)
+    return replace(raw, text=seen, replace_after=resync(seen, context).replaces)
 
 
 def _decided(text: str, context: Context) -> _Decided | Dropped:
@@ -142,5 +154,5 @@ def _shaped(text: str, replaces: int, context: Context) -> str | Dropped:
 
 def forget_texts() -> None:
     """Free what was kept of texts around cursors, so that it need not be computed again."""
-    for forget in (forget_near, forget_lines, forget_loops):
+    for forget in (forget_near, forget_following, forget_loops):
         forget()

@@ -182,27 +182,3 @@ def closed_by(text: str, before: Scan, language: str) -> str:
     left = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(waiting, found, strict=False)))
     closed, again = (("".join(each.closer for each in reversed(frames[left:]))) for frames in (waiting, found))
     return closed.removesuffix(again)
-
-
-def begun_delimiter(text: str, language: str, string: str = "") -> int:
-    """Return the length of an incomplete string delimiter at the text's end, such as two quotes of three.
-
-    Args:
-        text: Unfinished code.
-        language: LSP language identifier.
-        string: Delimiter of the string that the text begins inside; "" if it begins in code.
-    """
-    lexer = _lexer_of(language, string, text[:_START])
-    found, strings = lexer.scan(text), lexicon_of(language).strings
-    if found.comment:
-        return 0
-    for one in [found.string] if found.string else strings:
-        shortest = 2 if not found.string and one[0] in strings else 1  # one quote begins a string, too
-        for count in range(len(one) - 1, shortest - 1, -1):
-            # quotes that end a string do not begin another one, and names can end with apostrophes
-            before = text[:-count]
-            if not text.endswith(one[:count]) or lexer.scan(before).string != found.string:
-                continue
-            if found.string or lexer.scan(before + one).string == strings[one]:
-                return count
-    return 0

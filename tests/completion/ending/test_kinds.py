@@ -132,7 +132,7 @@ def test_between_triple_quotes_a_lone_quote_is_nothing(language, text):
 
 @given(
     LANGUAGES,
-    st.sampled_from(["le.log(2)", "le.log(2);", "le = f()"]),
+    st.sampled_from(["le.log(2)", "le.log(2);", "le = f()", "lex", "led", "lest(a)"]),
     st.sampled_from(["conso", "titles = [ti", "x.app"]),
 )
 def test_a_manual_request_within_a_word_does_not_say_its_tail_again(language, text, before):
@@ -140,7 +140,67 @@ def test_a_manual_request_within_a_word_does_not_say_its_tail_again(language, te
     assert finished(Suggestion(text), context) == Dropped(DropReason.MID_WORD)
 
 
-@given(LANGUAGES, st.sampled_from(["ab", "ab(1) + ", "lex", "lend.ab_"]))
+@given(LANGUAGES, st.sampled_from(["ab", "ab(1) + ", "lend.ab_"]))
 def test_another_text_of_a_manual_request_within_a_word_stays(language, text):
     context = context_at("conso", "le.log(1)\n", language, invoked=True)
     assert finished_text(text, context).rstrip() == text.rstrip()
+
+
+DECLARED = {
+    "javascript": ("const ", ";"), "typescript": ("let ", ";"), "rust": ("let ", ";"), "java": ("int ", ";"),
+    "kotlin": ("val ", ""), "swift": ("let ", ""), "go": ("", ""), "python": ("", ""), "ruby": ("", ""),
+    "csharp": ("var ", ";"), "cpp": ("auto ", ";"), "lua": ("local ", ""), "php": ("$", ";"), "dart": ("final ", ";"),
+}  # fmt: skip
+
+
+@given(st.sampled_from(sorted(DECLARED.items())), st.sampled_from(["value", "height", "β"]))
+def test_what_the_next_line_defines_is_not_defined_above_it(declared, name):
+    language, (before, after) = declared
+    context = context_at("f {\n    ", f"\n    {before}{name} = parts[1].trim(){after}\n", language, invoked=True)
+    text = f"{before}{name} = parts[2].trim().size(){after}"
+    assert finished_text(text, context) == ""
+    assert all_shown(text, context) <= {""}
+    other = f"{before}other = parts[2].trim(){after}"
+    assert finished_text(other, context) == other
+
+
+@given(
+    st.sampled_from(sorted(set(DECLARED) - {"elixir"})),
+    st.sampled_from(["return", "return a", "return a[1]", "break", "continue"]),
+    st.sampled_from(["call(a)", "x = a[1]", "log.info(a)"]),
+)
+def test_no_jump_comes_before_a_statement_beside_it(language, jump, below):
+    context = context_at("f {\n    ", f"\n    {below}\n", language, invoked=True)
+    assert finished_text(jump, context) == ""
+    deeper = context_at("f {\n        ", f"\n    {below}\n", language, invoked=True)
+    assert finished_text(jump, deeper) == jump
+
+
+@given(
+    st.sampled_from(["markdown", "restructuredtext", "asciidoc", "plaintext", "org", "latex", "html", "python"]),
+    st.lists(st.sampled_from(["red", "12", "да", "名", "a b"]), min_size=1, max_size=4, unique=True),
+)
+def test_a_cell_of_a_table_does_not_bring_the_cells_after_it(language, cells):
+    rest = "".join(f" | {cell}" for cell in cells) + " |"
+    context = context_at("| one | two |\n| medium | ", f"{rest}\n", language)
+    others = "".join(f" | {cell}x" for cell in cells) + " |"
+    for text in (f"2{rest}", f"2{others}", f"2{rest}\n", "2 |", "2"):
+        assert finished_text(text, context) == "2"
+        assert all_shown(text, context) <= {"", "2"}
+
+
+@given(LANGUAGES, st.sampled_from(["%s", "Hello", "a b", "名"]), st.sampled_from(["", "\\n", ", ok"]))
+def test_an_escaped_quote_after_the_cursor_is_not_written_again(language, text, between):
+    rest = f'\\"{between}", name);'
+    context = context_at('f("He said \\"', f"{rest}\n", language)
+    for further in (rest, '\\"', f'\\".{between}", name);', ""):
+        assert finished_text(text + further, context) == text
+
+
+@given(LANGUAGES, st.sampled_from([("", 'x(a, b) + f("c")'), (" ", "+ offset.x * 2"), ("", ", timeout=3, size=[1])")]))
+def test_the_rest_of_the_line_is_not_said_again_with_other_blanks(language, rest):
+    blanks, code = rest
+    prefix = "y = g(" if code.startswith(",") else "y = "
+    context = context_at(prefix, f"{blanks}{code}\n", language, invoked=True)
+    said = code.replace(" + ", "+").replace(", ", " ,  ")
+    assert (prefix + finished_text(f"value{blanks}{said}", context)).rstrip() in (f"{prefix}value", prefix)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.syntax.brackets import Scan, begun_delimiter, scan
+from completion.syntax.brackets import Scan, scan
 
 
 def characters(found):
@@ -196,18 +196,3 @@ def test_a_string_that_begins_before_the_text_ends_at_its_quote():
     found = scan("abc') + (", "python", "'")
     assert found.string_end == 4
     assert characters(found.open) == "("
-
-
-@pytest.mark.parametrize(
-    ("language", "text", "string", "length"),
-    [
-        ("nix", "a = '", "", 1),
-        ("nix", "a = foldl'", "", 0),
-        ("nix", "b'", "''", 1),
-        ("python", 'a = ""', "", 2),
-        ("python", 'a = "b"', "", 0),
-        ("csharp", "f(@", "", 1),
-    ],
-)
-def test_the_begun_delimiter_of_a_string(language, text, string, length):
-    assert begun_delimiter(text, language, string) == length

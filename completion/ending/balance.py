@@ -1,0 +1,169 @@
+"""Chooses how much of a text stays and what it replaces so that brackets, quotes and tags are in pairs."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from completion.ending.context import Context
+from completion.syntax.brackets import CLOSERS, SCAN_AFTER, Scan, scan
+from completion.syntax.lexer import CLOSER_OF
+from completion.syntax.table import row_of
+
+_QUOTES = "\"'`"
+_CLOSING = re.compile(r"[\"'`)\]}]")
+_PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
+_MAX_CUTS = 8  # closers of a text that are tried as its end, from its first one
+
+
+class Lacks(NamedTuple):
+    """Numbers of brackets and quotes without a partner in a document, and of those that its text begins itself."""
+
+    hard: int
+    own: int
+    own_string: int
+
+
+class Joint(NamedTuple):
+    """How much of a text stays, and how many characters after the cursor it replaces."""
+
+    length: int
+    replaces: int
+
+
+def lacks(text: str, context: Context, replaces: int = 0) -> Lacks:
+    """Return what the document around the cursor lacks with a text; within a comment or heredoc, nothing counts."""
+    if context.within_comment(text) or (context.in_heredoc and "\n" not in text):
+        return Lacks(0, 0, 0)
+    on_line = context.scan(text + context.line_after[replaces:])
+    below = _below(context.suffix[len(context.line_after) : SCAN_AFTER], context.language, on_line.string)
+    lone = row_of(context.language).lone_closers
+    paired = {opener.closed_at for opener in context.open}
+    stack, hard, own = _waiting(context), 0, 0
+    opened = [(CLOSER_OF[one.character], one.offset < len(text)) for one in on_line.open]
+    near = [(one.character, one.offset - len(text) + replaces) for one in on_line.unopened]
+    further = [(one.character, one.offset + len(context.line_after)) for one in below.unopened]
+    for part in (near, further):
+        for closer, offset in part:
+            while stack and stack[-1][0] != closer and (stack[-1][1] or (closer, False) in stack):
+                own, hard = own + stack[-1][1], hard + (not stack.pop()[1])
+            if stack and stack[-1][0] == closer:
+                stack.pop()
+            else:
+                hard += closer not in lone or offset in paired
+        stack += opened if part is near else ()
+    left = sum(is_own for _, is_own in stack)
+    in_string = context.scan(text)
+    own_string = int(bool(on_line.string and in_string.string) and in_string.string_start > 0)
+    if len(on_line.string) == 1:
+        hard += not own_string
+    elif below.string != context.after.string:
+        hard += 1
+    return Lacks(hard + len(stack) - left, own + left, own_string)
+
+
+def joint(text: str, context: Context) -> Joint:
+    """Return how much of a text stays, and what it replaces, so that the document lacks least.
+
+    Of equal ones, the longest part stays and replaces least. In a comment, all stays.
+    """
+    if _CLOSING.search(text) is None:
+        return Joint(len(text), 0)
+    found, inside = context.scan(text), context.before.string
+    best, replaces = _replaced(text, context)
+    if not any(best) or context.before.comment:
+        return _with_punctuation(text, replaces, context)
+    cuts = [closer.offset for closer in found.unopened]
+    if inside:
+        cuts += [each.start() for each in re.finditer(re.escape(inside), text)]
+    length = len(text)
+    for cut in sorted(cuts)[:_MAX_CUTS]:
+        now, over = _replaced(text[:cut], context)
+        if now < best or (now == best and length < len(text)):
+            best, length, replaces = now, cut, over
+    return _with_punctuation(text, replaces, context) if length == len(text) else Joint(_before(text, length), replaces)
+
+
+@lru_cache(maxsize=2)  # the line stays the same while a suggestion grows
+def closers_at(line_before: str, string: str) -> frozenset[str]:
+    """Return what closes something after a cursor: brackets, the string around it, quotes that the line has begun."""
+    begun = [quote for quote in _QUOTES if line_before.count(quote) % 2]
+    return frozenset({*CLOSERS, *begun, *string})
+
+
+def _replaced(text: str, context: Context) -> tuple[tuple[int, int], int]:
+    """Return what a document lacks at least with a text, also within a string, and what the text replaces then."""
+    found, choices = [], _choices(text, context)
+    in_text = bool(context.before.string) and not context.before.waiting  # else in code within a string
+    for replaces in choices:
+        lacking = lacks(text, context, replaces)
+        as_text = _lacks_as_text(text, context, replaces, lacking) if in_text or len(choices) > 1 else 0
+        found.append((lacking.hard, lacking.own + lacking.own_string, as_text, replaces))
+    hard, _, as_text, replaces = min(found)
+    return (hard, as_text if in_text else 0), replaces
+
+
+def _choices(text: str, context: Context) -> list[int]:
+    """Return how many characters after the cursor a text may replace: closers, each of which it has in their order."""
+    after, delimiter = context.line_after, context.before.string
+    choices, position, index = [0], 0, 0
+    while index < len(after):
+        one = delimiter if delimiter and after.startswith(delimiter, index) else after[index]
+        index += len(one)
+        if one in CLOSERS or one in _QUOTES or one == delimiter:
+            position = text.find(one, position) + len(one)
+            if position < len(one):
+                break
+            choices.append(index)
+        elif one not in " \t":
+            break
+    return choices
+
+
+def _lacks_as_text(text: str, context: Context, replaces: int, lacking: Lacks) -> int:
+    """Return how many brackets and quotes of the cursor's line have no partner if strings and comments are code."""
+    line = f"{context.line_before}{text}{context.line_after[replaces:]}"
+    found = scan(line, "")
+    quotes = sum(line.count(quote) % 2 for quote in _QUOTES)
+    return max(0, len(found.open) + len(found.unopened) - lacking.own) + max(0, quotes - lacking.own_string)
+
+
+def _waiting(context: Context) -> list[tuple[str, bool]]:
+    """Return the closers that the openers before the cursor need, innermost last, none of them the text's own.
+
+    No block counts that has its closer further down than is looked at, or lacks it around one that has it.
+    """
+    found, has_inner = list[tuple[str, bool]](), False
+    for opener in reversed(context.open):
+        if opener.closed_at != SCAN_AFTER and not (opener.closed_at is None and has_inner and opener.character == "{"):
+            found.append((CLOSER_OF[opener.character], False))
+        has_inner |= opener.closed_at is not None
+    return found[::-1]
+
+
+@lru_cache(maxsize=8)  # the lines below stay the same while a suggestion grows
+def _below(lines: str, language: str, string: str) -> Scan:
+    return scan(lines, language, string)
+
+
+def _before(text: str, cut: int) -> int:
+    """Return the length of the text before a closer, without the closer's line if nothing else is on it."""
+    kept = text[:cut]
+    return len(kept.rstrip()) if not kept[kept.rfind("\n") + 1 :].strip() else cut
+
+
+def _with_punctuation(text: str, replaces: int, context: Context) -> Joint:
+    """Add the punctuation that a text and the document share after the last replaced closer.
+
+    If both go on after it, the document needs its own: in `f(‸, x)`, the comma after `a), b` is another one.
+    """
+    if not replaces:
+        return Joint(len(text), 0)
+    rest, tail = text[text.rfind(context.line_after[replaces - 1]) + 1 :], context.line_after[replaces:]
+    shared = 0
+    while rest[shared : shared + 1] == tail[shared : shared + 1] and rest[shared : shared + 1] in _PUNCTUATION:
+        shared += 1
+    if rest[shared:].strip() and tail[shared:].strip():
+        shared = 0
+    return Joint(len(text), replaces + len(tail[:shared].rstrip(" \t")))

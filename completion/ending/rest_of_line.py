@@ -1,0 +1,209 @@
+"""Finds where a text begins to say the rest of the cursor's line again, also in slightly other words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from completion.ending.balance import closers_at, lacks
+from completion.ending.context import Context
+from completion.ending.rule import Ends, whole
+from completion.ending.tokens import Bits, Token, bits_of, tokens_of
+from completion.syntax.brackets import CLOSERS
+from completion.syntax.lexer import CLOSER_OF
+
+TELLING = 12.0
+"""Bits that the tokens in common must have more than the others, unless both end there."""
+
+_Path = tuple[float, int, bool]  # bits, index of the first token, whether all is the same from there on
+_CLOSERS = {*CLOSERS, ">"}
+_MAX_TOKENS = 60  # of the text's last line and of the line's rest that are compared
+_NOTHING = float("-inf")
+_NO_FIRST = -_MAX_TOKENS  # no token of the text's last line follows its first word
+_ONCE = re.compile(r"[ \t]*(?:[-+*/%|&^:]?=|:)[ \t]")  # what a name has once: its value, its type
+
+
+def rest_of_line(text: str, context: Context) -> Ends:
+    """End where the last line of a text begins to say the rest of the cursor's line, up to the line's end.
+
+    If only closers follow the cursor, also of the string around it, brackets decide alone.
+    """
+    if only_closers(context):
+        return whole(text)
+    rest = _rest(context.line_before, context.line_after, context.before.string, context.prefix, context.suffix)
+    line = text.rfind("\n", 0, len(text.rstrip())) + 1
+    own = text[line:].replace("'", '"')
+    if rest.tokens[0].text not in own and not own.rstrip().endswith(rest.tokens[0].text[0]):
+        return whole(text)
+    ours = tokens_of(text[line:])
+    left_out = max(0, len(ours) - _MAX_TOKENS)
+    bits = bits_of(context.prefix, context.suffix)
+    starts, alive = _again(ours[left_out:], rest, _NO_FIRST if line else 1 - left_out, bits)
+    sure = len(text) if alive is None else line + alive
+    last = 2 * text[-1:]
+    if last[:1] == context.line_after[:1] and (last in context.near or last in context.suffix):
+        starts.discard(len(text) - line - 1)  # the mark may be doubled: `==`
+    worst = sum(lacks(text, context)) if starts else 0
+    for start in sorted(line + each for each in starts):
+        if sum(lacks(text[:start], context)) <= worst:
+            kept = len(before_rest(text, start, context))
+            return Ends(kept, min(kept, sure))
+    return Ends(len(text), sure)
+
+
+def only_closers(context: Context) -> bool:
+    """Return whether nothing but closers follows the cursor on its line."""
+    return closers_at(context.line_before, context.before.string).issuperset(context.line_after.strip())
+
+
+def before_rest(text: str, start: int, context: Context) -> str:
+    """Return the text before `start`, where the repetition begins, without the blanks that the line's rest has."""
+    after = context.line_after
+    return text[:start].removesuffix(after[: len(after) - len(after.lstrip())])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """The rest of the cursor's line.
+
+    Attributes:
+        tokens: Its tokens.
+        bits: How much each of them tells.
+        tail: Its first token if that ends the word around the cursor, with which a word of a text may end, else "".
+        closes: Whether it begins with a closer, which may be one of what the text opens.
+        shortest: Index of its first word.
+        operator: Tokens of what gives a name a value or a type, if it begins with that.
+        marks: Its marks outside of brackets if it begins and ends with some, else None.
+    """
+
+    tokens: Sequence[Token]
+    bits: Sequence[float]
+    tail: str
+    closes: bool
+    shortest: int
+    operator: Sequence[str]
+    marks: Sequence[str] | None
+
+    def begins(self, token: Token) -> bool:
+        """Return whether a token may be its first one."""
+        return token.text == self.tokens[0].text or (self.tail != "" and token.text.endswith(self.tail))
+
+    def offset(self, token: Token) -> int:
+        """Return where it begins in a token that may be its first one."""
+        return token.start if token.text == self.tokens[0].text else token.end - len(self.tail)
+
+    def is_alike(self, ours: Sequence[Token], index: int, first: int) -> bool:
+        """Return whether a text has its marks from a token on, or gives a name a value, too."""
+        if self.marks and ours[-1].text == self.tokens[-1].text and _marks(ours[index:]) == self.marks:
+            return True
+        is_there = [each.text for each in ours[index : index + len(self.operator)]] == self.operator
+        return bool(self.operator and is_there and index) and (self.operator != [":"] or index == first)
+
+    def may_be_alike(self, ours: Sequence[Token], index: int) -> bool:
+        """Return whether a text that grows may have its marks from a token on."""
+        marks = _marks(ours[index:]) if self.marks else []
+        return self.marks is not None and len(marks) < len(self.marks) and self.marks[: len(marks)] == marks
+
+
+@lru_cache(maxsize=2)  # it stays the same while a suggestion grows
+def _rest(line_before: str, line_after: str, string: str, prefix: str, suffix: str) -> _Rest:
+    """Return the rest of the cursor's line."""
+    tokens, bits = tokens_of(line_after)[:_MAX_TOKENS], bits_of(prefix, suffix)
+    closes = tokens[0].text in {each.replace("'", '"') for each in closers_at(line_before, string)}
+    once, marks = _ONCE.match(line_after), _marks(tokens)
+    is_anchored = len(marks) > 1 and marks[0] == tokens[0].text and marks[-1] == tokens[-1].text not in _CLOSERS
+    return _Rest(
+        tokens=tokens,
+        bits=[bits[token.text] for token in tokens],
+        tail=tokens[0].text if re.match(r"\w", line_after) else "",
+        closes=closes,
+        shortest=next((at for at, each in enumerate(tokens) if each.text[0].isalnum()), len(tokens)),
+        operator=[token.text for token in tokens_of(once.group())] if once else [],
+        marks=marks if is_anchored and not closes else None,
+    )
+
+
+def _again(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tuple[set[int], int | None]:
+    """Return the offsets where a text says the rest of the line again, and the first one where it still may begin."""
+    begun = [index for index, token in enumerate(ours) if rest.begins(token)]
+    found, alive = _aligned(ours, rest, first, bits) if begun else (set[int](), set[int]())
+    for index in begun:
+        found |= {index} if rest.is_alike(ours, index, first) else set()
+        alive |= {index} if rest.may_be_alike(ours, index) else set()
+    starts = {rest.offset(ours[index]) for index in found}
+    going = [rest.offset(ours[index]) for index in alive]
+    if ours and rest.tokens[0].text.startswith(ours[-1].text):
+        going.append(ours[-1].start)
+    return starts, min(going, default=None)
+
+
+def _aligned(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tuple[set[int], set[int]]:
+    """Align the end of a text with the beginning of the line's rest: bits in common count, others count against.
+
+    Args:
+        ours: Tokens of the text's last line.
+        rest: The rest of the cursor's line.
+        first: Index of the second token of the text: what follows its first word needs to tell less.
+        bits: How much tokens tell.
+
+    Returns:
+        Indices of tokens from which on enough is in common, and of those from which on enough may be.
+    """
+    paths: list[_Path] = [(_NOTHING, 0, False)] * len(rest.tokens)
+    found, alive = set[int](), set[int]()
+    for at, token in enumerate(ours):
+        before, paths = paths, []
+        is_last = at == len(ours) - 1
+        for index, (other, cost) in enumerate(zip(rest.tokens, rest.bits, strict=True)):
+            path = (before[index][0] - bits[token.text], before[index][1], False)
+            if index and paths[-1][0] - cost > path[0]:
+                path = (paths[-1][0] - cost, paths[-1][1], False)
+            is_match = token.text == other.text or (not index and rest.begins(token))
+            told, start, is_same = before[index - 1] if index else (0.0, at, True)
+            if is_match and told + cost > path[0]:
+                path = (told + cost, start, is_same)
+            elif is_last and told + cost > 0 and other.text.startswith(token.text):
+                alive.add(start)
+            paths.append(path)
+            if path[0] > 0 and _is_enough(path, index, at, ours, rest, first):
+                found.add(path[1])
+    return found, alive | {start for told, start, _ in paths if told > 0}
+
+
+def _is_enough(path: _Path, index: int, at: int, ours: Sequence[Token], rest: _Rest, first: int) -> bool:
+    """Return whether what a path through a text and the rest of a line has in common tells that one repeats the other.
+
+    If both are the same up to the text's end, it does. A text that only goes on like the rest may stand before it.
+    After a closer or the text's first word, the same word is enough, whatever follows.
+    """
+    told, start, is_same = path
+    is_last, is_end = at == len(ours) - 1, index == len(rest.tokens) - 1
+    is_match = ours[at].text == rest.tokens[index].text or (not index and rest.begins(ours[at]))
+    is_word = is_match and rest.tokens[index].text[0].isalnum()
+    if (start < first and not is_same) or (rest.closes and index < rest.shortest):
+        return False
+    if is_last and is_match and (is_end or is_same):
+        is_partial = ours[start].text != rest.tokens[0].text
+        return is_same or told > (TELLING if is_partial else TELLING / 2)
+    if rest.tail:
+        return False
+    if start == first and not rest.closes:
+        return is_last or (is_same and is_word and told > TELLING / 2)
+    if rest.closes and is_same and is_word:
+        return told > TELLING
+    return (is_last and told > TELLING) or (is_end and told > 2 * TELLING)
+
+
+def _marks(tokens: Sequence[Token]) -> list[str]:
+    """Return the tokens outside of brackets that are no words."""
+    waiting, marks = list[str](), list[str]()
+    for token in tokens:
+        if waiting and token.text == waiting[-1]:
+            waiting.pop()
+        if not waiting and not token.text[0].isalnum() and token.text[0] != "_":
+            marks.append(token.text)
+        if token.text in CLOSER_OF:
+            waiting.append(CLOSER_OF[token.text])
+    return marks
