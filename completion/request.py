@@ -34,10 +34,9 @@ class Mode(StrEnum):
 
 
 class GrammarMode(StrEnum):
-    """Use of the language's grammar: none, pruning of drafts only, or a constraint on the completion."""
+    """Use of the language's grammar: none, or a constraint on the completion."""
 
     OFF = "off"
-    PRUNE = "prune"
     STRICT = "strict"
 
 

@@ -11,9 +11,6 @@ ROOT = Path(__file__).parents[1]
 LANGUAGES = frozenset(rows()) - {"patterns", "c", "r"}  # those of one letter are modes of files, too
 READERS = frozenset({"completion/language_ids.py", "completion/syntax/table.py"})
 EXCEPTIONS = {
-    "completion/closing/closing_texts.py": "goes with the folder, which the search for the shortest insertion replaces",
-    "completion/closing/continuations.py": "goes with the folder",
-    "completion/closing/endings.py": "goes with the folder",
     "completion/host/engine_loader.py": "the request that warms the model up is code of some language",
     "completion/host/process/kernel_calls.py": "the request that compiles the kernels is code of some language",
     "lsp_server/cli/checks.py": "it names an editor",

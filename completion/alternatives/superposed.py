@@ -144,7 +144,7 @@ class _Superposition:
     def _candidates(self, draft: Draft, best: Sequence[int], row: FloatArray) -> list[int]:
         """Return the likeliest tokens that the constraints allow, at most count²."""
         state, wanted = draft.state, self._count**2
-        if not self._constraints.bind(state):
+        if state.free:
             return [int(token) for token in best[:wanted]]
         spelled = self._constraints.candidates(state)
         ranked = best if spelled is None else spelled[np.argsort(-row[spelled], kind="stable")]

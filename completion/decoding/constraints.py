@@ -48,7 +48,6 @@ class Constraints:
         forced: Bytes that the output must start with.
         grammar: The language's constraint; None for none.
         stop_ids: Stop tokens, which are allowed everywhere after the forced bytes.
-        grammar_binds: Whether the grammar restricts the model's own choice, or only prunes drafts.
     """
 
     def __init__(
@@ -57,12 +56,9 @@ class Constraints:
         forced: bytes,
         grammar: GrammarConstraint | None = None,
         stop_ids: frozenset[int] = frozenset(),
-        *,
-        grammar_binds: bool = True,
     ) -> None:
         self._tokenizer = tokenizer
         self._grammar = grammar
-        self._grammar_binds = grammar_binds
         self._stop_ids = stop_ids
         self.start = ConstraintState(ForcedBytes(forced), grammar.root if grammar else None)
 
@@ -71,10 +67,7 @@ class Constraints:
         return self._tokenizer.token_bytes(token)
 
     def advance(self, state: ConstraintState, token: int, *, is_guess: bool = False) -> ConstraintState | None:
-        """Return the state after a token, None if the token is not allowed, or a guess beyond the grammar's bounds.
-
-        A token of the model's own that a grammar rejects which does not bind ends the grammar.
-        """
+        """Return the state after a token, None if the token is not allowed, or a guess beyond the grammar's bounds."""
         if token in self._stop_ids:
             return None if state.forced.remaining else state
         data = self._tokenizer.token_bytes(token)
@@ -84,9 +77,7 @@ class Constraints:
         if self._grammar is None or state.grammar is None:
             return ConstraintState(forced, None)
         grammar = self._grammar.advance(state.grammar, data, is_guess=is_guess)
-        if grammar is None and (is_guess or self._grammar_binds):
-            return None
-        return ConstraintState(forced, grammar)
+        return None if grammar is None else ConstraintState(forced, grammar)
 
     def prune(self, tree: DraftTree, start: ConstraintState) -> tuple[DraftTree, list[ConstraintState]]:
         """Drop the nodes of a draft tree that are not allowed, with everything below them.
@@ -104,10 +95,6 @@ class Constraints:
                 states[node] = after
         kept = [node for node in range(len(tree)) if node in states]
         return tree.subtree(kept), [start, *(states[node] for node in kept)]
-
-    def bind(self, state: ConstraintState) -> bool:
-        """Return whether the constraints restrict the model's own choice in this state."""
-        return bool(state.forced.remaining) or (self._grammar_binds and state.grammar is not None)
 
     def candidates(self, state: ConstraintState) -> IntArray | None:
         """Return the ids that the forced bytes allow next, None if they allow all.  # [candidates]."""

@@ -221,11 +221,10 @@ class Decoder:
 
         def choose(row: int) -> int:
             state = states[row]
-            unbound = not self.constraints.bind(state)
-            if greedy is not None and (unbound or self.constraints.advance(state, int(greedy[row])) is not None):
+            if greedy is not None and (state.free or self.constraints.advance(state, int(greedy[row])) is not None):
                 return int(greedy[row])
             depth = 0 if row == ANCHOR_ROW else int(tree.depths[row - 1])
-            allowed = None if unbound or state.grammar is None else _allowed_by(self.constraints, state)
+            allowed = None if state.grammar is None else _allowed_by(self.constraints, state)
             candidates = self.constraints.candidates(state)
             drawn = draw(logits.row(row), self.sampling, length + depth, candidates, allowed)
             return NO_TOKEN if drawn is None else drawn

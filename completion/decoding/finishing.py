@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import exp
 
-from completion.closing.closing_texts import announced_texts, as_before_code, closing_texts
-from completion.closing.endings import are_text, closers_after, endings, still_to_close, with_open_line
 from completion.ending.context import Context
 from completion.ending.decision import committed, finished
 from completion.ending.resync import resync
 from completion.ending.rule import Dropped, DropReason
 from completion.grammar.constraint import RequestGrammar
+from completion.grammar.joining import Missing
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
+from completion.syntax.brackets import goes_on
 
 _CUT_SHORT = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET, StopReason.UNLIKELY})
+_LINE_ENDS = frozenset({StopReason.LINE_END, StopReason.MAX_LINES})
+MIN_LINE_PROBABILITY = 0.8
+"""Minimum probability, under the model, of a line that may stay open in a manual request, its end included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +70,9 @@ class Finisher:
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable
         written = stable.encode()
-        whole = as_before_code(self.context)
-        waits = whole.invoked and whole.scan(stable).open
         known = len(self.forced) + len(shown.encode())
-
-        def closers() -> tuple[Sequence[str], int]:
-            context = with_open_line(whole)
-            left_out = self._left_out(context)
-            alone = ("",) if left_out else ()  # the text may have the closers that are left out
-            return () if waits else (*alone, *endings(stable, context)), left_out
-
-        cut = self.grammar.growing_cut(self.forced + written, known, closers)
+        missing = Missing.NOTHING if self._is_bound and self.context.scan(stable).open else self._missing_at_most
+        cut = self.grammar.growing_cut(self.forced + written, known, missing)
         return _cut_back(written, cut - len(self.forced))
 
     def _cut_by_grammar(self, suggestion: Suggestion, reason: StopReason) -> Suggestion | Dropped:
@@ -93,10 +88,7 @@ class Finisher:
         kept = _cut_back(written, self.grammar.longest_passing_cut(middle, replaced) - len(self.forced))
         if kept == suggestion.text:
             return suggestion
-        if self._sound_when_closed(suggestion, reason):
-            return suggestion
-        line_rest = len(self.context.line_after.encode())
-        if self.grammar.sound_when_closed(middle, announced_texts(suggestion, self.context), line_rest):
+        if self.grammar.sound_when_joined(middle, self._may_be_missing(suggestion, reason), replaced):
             return suggestion
         if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
@@ -105,23 +97,29 @@ class Finisher:
         over = min(suggestion.replace_after, resync(kept, self.context).replaces)  # not a closer that was cut off
         return replace(suggestion, text=kept, replace_after=over)
 
-    def _sound_when_closed(self, suggestion: Suggestion, reason: StopReason) -> bool:
-        """Return whether a short text after a suggestion makes the document sound.
+    @property
+    def _is_bound(self) -> bool:
+        """Whether a text must close what it opens itself: in a manual request, and before code on the cursor's line.
 
-        Closers after the cursor on its line are part of that text if they close what the suggestion leaves open.
+        That code is what the line goes on with. `int get()` is no method before ` put(int a) {`.
         """
-        context, replaced = with_open_line(self.context), suggestion.replace_after
-        rest = closers_after(self.context, replaced)
-        if rest not in (still_to_close(suggestion.text, context) or "") and not are_text(rest, self.context):
-            context = self.context
-        texts = closing_texts(suggestion, reason, context)
-        replaced_bytes = max(len(self.request.suffix[:replaced].encode()), self._left_out(context))
-        return self.grammar.sound_when_closed(self.forced + suggestion.text.encode(), texts, replaced_bytes)
+        return self.context.invoked or goes_on(self.context.line_after)
 
-    def _left_out(self, context: Context) -> int:
-        """Return how many bytes after the cursor are not in a context."""
-        suffix = self.context.suffix
-        return len(suffix[: len(suffix) - len(context.suffix)].encode())
+    @property
+    def _missing_at_most(self) -> Missing:
+        return Missing.AS_BEFORE if self._is_bound else Missing.ANYTHING
+
+    def _may_be_missing(self, suggestion: Suggestion, reason: StopReason) -> Missing:
+        """Return how much may be missing after a finished suggestion.
+
+        What the user has opened may stay open. What the text itself opens may if it is a complete and likely line.
+        """
+        scores = suggestion.token_log_probabilities
+        is_line = reason in _LINE_ENDS and "\n" not in suggestion.text and not goes_on(self.context.line_after)
+        if is_line and scores and exp(sum(scores)) >= MIN_LINE_PROBABILITY:
+            return Missing.ANYTHING
+        opens = self._is_bound and self.context.scan(suggestion.text).open
+        return Missing.NOTHING if opens else self._missing_at_most
 
 
 def _cut_back(written: bytes, length: int) -> str:

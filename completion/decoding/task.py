@@ -20,7 +20,7 @@ from completion.ending.rule import Dropped, DropReason, Stop
 from completion.grammar.constraint import GrammarConstraint, RequestGrammar
 from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.planner import Prompt
-from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
+from completion.request import CompletionRequest, StopReason, Suggestion
 from drafting.verifier import MODEL
 
 
@@ -149,8 +149,7 @@ class Task(ABC):
     def constraints(self) -> Constraints:
         """Return the constraints on every attempt: the forced bytes of healing and the grammar."""
         grammar = self.grammar if isinstance(self.grammar, GrammarConstraint) else None
-        strict = self.request.grammar is GrammarMode.STRICT
-        return Constraints(self.tokenizer, self.prompt.forced, grammar, self.tokenizer.stop_ids, grammar_binds=strict)
+        return Constraints(self.tokenizer, self.prompt.forced, grammar, self.tokenizer.stop_ids)
 
     @property
     def _finisher(self) -> Finisher:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from completion.request import Mode
@@ -96,14 +96,6 @@ class Context:
     def line_below(self) -> str:
         """Next line below the cursor's that is not blank; "" if there is none."""
         return _first_line(self.following)
-
-    def without_rest_of_line(self, *, and_next: bool = False) -> Context:
-        """Return the context of a document without the text after the cursor on its line, or on it and the next one."""
-        left_out = len(self.line_after) + and_next * len(f"\n{self.following[0]}" if self.following else "")
-        suffix, following = self.suffix[left_out:], self.following[and_next:]
-        after = _scan_after(self.before, suffix, self.language)
-        open_ = open_at_cursor(self.before, after, self.near, suffix[:SCAN_AFTER])
-        return replace(self, suffix=suffix, line_after="", following=following, after=after, open=open_)
 
     def scan(self, text: str) -> Scan:
         """Return the brackets, strings and comments of a text at the cursor."""

@@ -111,7 +111,7 @@ def _closed_end(text: str, first: int, context: Context) -> int | None:
     """Return where a line that ends at `first` has nothing of its own open any more; None while it is undecided.
 
     If `MAX_CLOSING_LINES` further lines do not close everything, the suggestion ends with its line, and
-    `completion.closing.closing_texts` decides on it.
+    `completion.decoding.finishing` decides on it.
     """
     if context.before.comment or context.line_after.strip(LINE_CLOSERS):
         return first

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, Grammars
-from completion.grammar.joined_document import MAX_JOINED_PARSES, Closers, JoinedDocument
+from completion.grammar.joined_document import MAX_JOINED_PARSES, JoinedDocument
+from completion.grammar.joining import Joining, Missing
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.no_acceptor import GrammarCounters, NoAcceptor, OffReason
 from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
@@ -36,6 +37,7 @@ class GrammarConstraint:
         self._grammar, self._joined = grammar, joined
         self._suffix_bytes = suffix
         self._suffix = SuffixCheck(grammar.acceptor, suffix)
+        self._joining = Joining(grammar.shortest, grammar.acceptor, lambda: root, joined)
         self.root = root
         self.counters = GrammarCounters()
         self._is_beyond_bound = False
@@ -99,7 +101,9 @@ class GrammarConstraint:
         except GrammarBoundError:
             return NoAcceptor(OffReason.BOUND, joined)
         if root is None:
-            return NoAcceptor(OffReason.BROKEN_BEFORE_CURSOR, joined)
+            prefixes, before = grammar.prefixes, text[:start]
+            joining = Joining(grammar.shortest, grammar.acceptor, lambda: prefixes.read_sound_lines(before), joined)
+            return NoAcceptor(OffReason.BROKEN_BEFORE_CURSOR, joined, joining)
         return cls(grammar, replace(root, next_by_bytes={}), suffix, joined)
 
     def advance(self, snapshot: Snapshot, token_bytes: bytes, *, is_guess: bool = False) -> Snapshot | None:
@@ -147,58 +151,26 @@ class GrammarConstraint:
         with self.counters.timed():
             return len(middle) if self._joined.sound(middle, replaced) else self._search_cut(middle, replaced)
 
-    def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
-        """Return whether the grammar accepts the completion, and one of `closers` after it mends the document.
-
-        See `JoinedCheck.mends`.
-        """
+    def sound_when_joined(self, middle: bytes, missing: Missing, replaced: int = 0) -> bool:
+        """Return `Joining.mends` for the completion."""
         with self.counters.timed():
-            return self._joined.mends_when_closed(middle, self._possible(middle, closers, replaced), replaced)
+            return self._joining.mends(middle, missing, replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with the completion than without it."""
         with self.counters.timed():
             return self._joined.adds_errors(middle, replaced)
 
-    def growing_cut(self, middle: bytes, known: int, closers: Closers = lambda: ((), 0)) -> int:
+    def growing_cut(self, middle: bytes, known: int, missing: Missing = Missing.NOTHING) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
 
         Args:
             middle: The completion so far, including the healed run.
             known: Number of bytes that are sound.
-            closers: Called only after a parse that found an error.
+            missing: How much may be missing after them.
         """
-
-        def possible() -> tuple[Iterable[str], int]:
-            texts, replaced = closers()
-            return self._possible(middle, texts, replaced), replaced
-
         with self.counters.timed():
-            return self._joined.growing_cut(middle, known, possible)
-
-    def _possible(self, middle: bytes, closers: Sequence[str], replaced: int) -> Iterator[str]:
-        """Yield the closers that the grammar allows after the completion, first those after which the suffix parses.
-
-        A parse of the document costs much more.
-        """
-        if self.off_reason is not None:
-            yield from closers
-            return
-        read, suffix = self._grammar.acceptor.read, self._suffix_after(replaced)
-        others: list[str] = []
-        try:
-            after = read(self.root, middle)
-            if after is None:
-                return
-            for each in closers:
-                closed = read(after, each.encode())
-                if closed is not None and suffix.passes(closed):
-                    yield each
-                elif closed is not None:
-                    others.append(each)
-        except GrammarBoundError:
-            others = [*closers]
-        yield from others
+            return self._joined.growing_cut(middle, known, lambda: self._joining.mends(middle, missing, grows=True))
 
     def _suffix_after(self, replaced: int) -> SuffixCheck:
         """Return the check of the text after the cursor without its first `replaced` bytes."""

@@ -9,6 +9,7 @@ from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.compiled_lexer import CompiledLexer
 from completion.grammar.lr.tables import Tables
 from completion.grammar.prefix_memory import PrefixMemory
+from completion.grammar.shortest import Shortest
 from completion.memory import drop_library
 from completion.syntax.languages import LANGUAGES, language_address
 from completion.syntax.table import Row
@@ -23,11 +24,12 @@ class Grammar:
         self.acceptor = Acceptor(self.tables, CompiledLexer(self.tables), rule)
         self.acceptor.warm_up()
         self.prefixes = PrefixMemory(self.acceptor)
+        self.shortest = Shortest(self.acceptor)
 
     @property
     def size_bytes(self) -> int:
         """Approximate memory of the Python objects, within a third. May be read on any thread."""
-        return self.tables.size_bytes + self.acceptor.size_bytes + self.prefixes.size_bytes
+        return sum(part.size_bytes for part in (self.tables, self.acceptor, self.prefixes, self.shortest))
 
 
 class Grammars:

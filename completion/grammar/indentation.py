@@ -6,13 +6,16 @@ body. Source: the Python language reference, section 2.1.8 (columns, tabs to mul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from completion.grammar.lr.lexer import Lexeme
 from completion.grammar.lr.tables import Tables
 
 _TAB_COLUMNS = 8
+_BLOCK_COST = 3  # of a block on lines of its own, which is for those that cannot stay on the line of their head
+_BLOCKS = frozenset({"block", "_simple_statements", "_newline"})
 
 
 class Phase(IntEnum):
@@ -39,13 +42,24 @@ class Layout:
 
 
 class IndentationRule:
-    """The layout rule of Python. A text that starts inside a block can dedent out of it."""
+    """The layout rule of Python. A text that starts inside a block can dedent out of it.
+
+    Attributes:
+        costs: The end of a line or block costs an insertion nothing, as the text after it mostly has it.
+        barred: A block has at least one statement.
+        unfinished: After the block of a `try` stands at least one handler.
+    """
 
     def __init__(self, tables: Tables) -> None:
         by_name = {tables.symbol_name(symbol): symbol for symbol in range(tables.token_count)}
         self._newline, self._indent, self._dedent = (by_name[name] for name in ("_newline", "_indent", "_dedent"))
         self._colon = by_name[":"]
         self._comments = {by_name["comment"], by_name["line_continuation"]}
+        self.costs = {self._newline: 0, self._dedent: 0, self._indent: _BLOCK_COST}
+        self.barred = {(self._colon, self._newline), (self._indent, self._dedent)}
+        names = {each: tables.symbol_name(each) for each in range(tables.symbol_count)}
+        blocks = {each for each, name in names.items() if name in _BLOCKS}
+        self.unfinished = {(each, block) for each, name in names.items() if name == "try_statement" for block in blocks}
 
     def start(self) -> Layout:
         """Return the layout at the file's start."""
@@ -67,6 +81,34 @@ class IndentationRule:
             after_colon = symbol == self._colon
             return state if after_colon == state.after_colon else Layout(state.levels, Phase.INSIDE, after_colon)
         return _begin_line(state, _column_of(text, lexeme.start, column))
+
+    def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:
+        """Return the end of a line, with the indentation of the block that goes on or begins.
+
+        Where all columns are those of tabs, tabs make them.
+        """
+        assert isinstance(state, Layout)  # noqa: S101  made by `start` or `after`
+        levels = state.levels[: len(state.levels) - terminals.count(self._dedent)]
+        column = levels[-1] if levels else 0
+        tabs = 0 if any(each % _TAB_COLUMNS for each in levels) else column // _TAB_COLUMNS
+        if self._indent in terminals:
+            levels = (*levels, column + 1)
+        elif self._newline not in terminals:
+            return b"", state
+        spaces = (levels[-1] if levels else 0) - tabs * _TAB_COLUMNS
+        return b"\n" + b"\t" * tabs + b" " * spaces, replace(state, levels=levels)
+
+    def before(self, state: object, pending: bytes) -> bytes:
+        """Return a space, or on a line that is begun its indentation: that of a block after a colon."""
+        assert isinstance(state, Layout)  # noqa: S101  made by `start` or `after`
+        _, line_end, line = pending.rpartition(b"\n")
+        if not line_end or line.strip():
+            return b" "
+        written = len(line.expandtabs(_TAB_COLUMNS))
+        column = state.levels[-1] if state.levels else 0
+        if state.after_colon:
+            column = max(column + 1, written)
+        return b" " * (column - written)
 
 
 def _begin_line(state: Layout, column: int) -> Layout | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from completion.errors import ParseLimitError
 from completion.grammar.joined_check import JoinedCheck, ask
@@ -13,13 +12,8 @@ from completion.syntax.parsing import Parsing
 
 MAX_JOINED_PARSES = 8
 """Maximum number of cuts of one finished completion that are parsed in the document."""
-_MAX_CLOSERS = 20  # texts that may close what is open after one completion, the likeliest first
 _MAX_GROWING_PARSES = 2  # the same after one token of an unfinished completion; a later one tries again
 _GROWTH_BYTES = 16  # growth of a line until the document is parsed again
-
-Closers = Callable[[], tuple[Sequence[str], int]]
-"""Returns texts of which one would close what is open after a completion, and how many bytes after the cursor are part
-of each of them."""
 
 
 @dataclass(slots=True)
@@ -60,16 +54,12 @@ class JoinedDocument:
         """Return whether the document has more errors with `middle` than without it."""
         return self._ask(JoinedCheck.adds_errors, middle, replaced, at_limit=False)
 
-    def mends_when_closed(self, middle: bytes, closers: Iterable[str], replaced: int = 0) -> bool:
-        """Return whether `mends` holds with one of the first `_MAX_CLOSERS` of `closers` after `middle`."""
-        return any(self.mends(middle + each.encode(), replaced) for each in islice(closers, _MAX_CLOSERS))
-
     def first_sound(self, offsets: Sequence[int], middle: bytes, replaced: int = 0) -> int:
         """Return the first of `offsets` at which a cut of `middle` adds no errors; 0 if there is none."""
         cuts = (offset for offset in offsets[:MAX_JOINED_PARSES] if not self.adds_errors(middle[:offset], replaced))
         return next(cuts, 0)
 
-    def growing_cut(self, middle: bytes, known: int, closers: Callable[[], tuple[Iterable[str], int]]) -> int:
+    def growing_cut(self, middle: bytes, known: int, is_joined: Callable[[], bool]) -> int:
         """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
 
         To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
@@ -77,13 +67,13 @@ class JoinedDocument:
         Args:
             middle: The unfinished completion.
             known: Number of its bytes that add none.
-            closers: Called only after a parse that found an error.
+            is_joined: Returns whether the document is sound with it and what is missing; called after an error.
         """
         if len(middle) < self.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, self.tried) :]:
             return known
         self.tried = len(middle)
         offsets = [offset for offset in line_ends(middle) if offset > known]
-        if self.adds_errors(middle) and self.mends_when_closed(middle, *closers()):
+        if self.adds_errors(middle) and is_joined():
             return len(middle)
         return self.first_sound(offsets[:_MAX_GROWING_PARSES], middle) or known
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
 
-from completion.grammar.joined_document import Closers, JoinedDocument
+from completion.grammar.joined_document import JoinedDocument
+from completion.grammar.joining import Joining, Missing
 from completion.grammar.suffix_check import line_ends
 
 
@@ -55,11 +56,13 @@ class NoAcceptor:
     Attributes:
         off_reason: Why there is no acceptor.
         joined: The document for the joined parse; None without a grammar.
+        joining: Joins completions with what follows them; None if the text before the cursor cannot be read.
         counters: Counters of the work so far.
     """
 
     off_reason: OffReason
     joined: JoinedDocument | None = None
+    joining: Joining | None = None
     counters: GrammarCounters = field(default_factory=GrammarCounters)
 
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
@@ -74,19 +77,24 @@ class NoAcceptor:
                 return len(middle)
             return self.joined.first_sound(line_ends(middle), middle, replaced)
 
-    def sound_when_closed(self, middle: bytes, closers: Sequence[str], replaced: int = 0) -> bool:
-        """Return whether one of `closers` after the completion mends the document; see `JoinedCheck.mends`."""
+    def sound_when_joined(self, middle: bytes, missing: Missing, replaced: int = 0) -> bool:
+        """Return `Joining.mends` for the completion."""
         with self.counters.timed():
-            return self.joined is None or self.joined.mends_when_closed(middle, closers, replaced)
+            return self._mends(middle, missing, replaced)
+
+    def _mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
+        if self.joining is None:
+            return missing is Missing.ANYTHING
+        return self.joining.mends(middle, missing, replaced, grows=grows)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with the completion than without it."""
         with self.counters.timed():
             return self.joined is not None and self.joined.adds_errors(middle, replaced)
 
-    def growing_cut(self, middle: bytes, known: int, closers: Closers = lambda: ((), 0)) -> int:
+    def growing_cut(self, middle: bytes, known: int, missing: Missing = Missing.NOTHING) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
             if self.joined is None or self.joined.blind():
                 return len(middle)
-            return self.joined.growing_cut(middle, known, closers)
+            return self.joined.growing_cut(middle, known, lambda: self._mends(middle, missing, grows=True))

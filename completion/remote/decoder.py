@@ -113,7 +113,7 @@ class RemoteDecoder:
         """Return the server's token if the constraints accept it, else one drawn from those that they accept."""
 
         def accepts(token: int) -> bool:
-            return not self.constraints.bind(state) or self.constraints.advance(state, token) is not None
+            return state.free or self.constraints.advance(state, token) is not None
 
         if accepts(each.token) or not each.log_probabilities:
             return each.token if accepts(each.token) else NO_TOKEN

@@ -217,8 +217,8 @@ class Settings:
     )
     grammar: GrammarMode = setting(
         default=GrammarMode.STRICT,
-        description="What the language's grammar does: `strict` keeps a suggestion from breaking the file; `prune` "
-        "only prunes drafts; `off` disables it.",
+        description="What the language's grammar does: `strict` keeps a suggestion from breaking the file; "
+        "`off` disables it.",
     )
     cache: CacheMode = setting(
         default=CacheMode.PIE,

@@ -6,6 +6,9 @@ stacks with the snapshots that they came from, so that every node of a draft tre
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
+
 from completion.grammar.lr.advance import Advance, Head, LayoutRule, Snapshot
 from completion.grammar.lr.lexer import NO_SYMBOL, Lexeme, Lexer
 from completion.grammar.lr.literals import Literals
@@ -20,6 +23,10 @@ _PROBES = tuple(bytes([code]) for code in (*range(33, 127), 10, 32))
 class FreeLayout:
     """The layout rule of languages whose layout the grammar describes completely: accepts every lexeme."""
 
+    costs: ClassVar[Mapping[int, int]] = {}
+    barred: ClassVar[Collection[tuple[int, int]]] = ()
+    unfinished: ClassVar[Collection[tuple[int, int]]] = ()
+
     def start(self) -> object:
         """Return the only state."""
         return ()
@@ -28,30 +35,45 @@ class FreeLayout:
         """Return the state unchanged."""
         return state
 
+    def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:  # noqa: ARG002
+        """Return no text and the state unchanged."""
+        return b"", state
+
+    def before(self, state: object, pending: bytes) -> bytes:  # noqa: ARG002
+        """Return a space."""
+        return b" "
+
 
 class Acceptor:
-    """Advances snapshots of one grammar. Not thread-safe: the lexer holds one text."""
+    """Advances snapshots of one grammar. Not thread-safe: the lexer holds one text.
+
+    Attributes:
+        lexer: The grammar's lexer.
+        layout: The language's layout rule.
+        machine: Makes and steps the grammar's stacks.
+        literals: The spellings of keywords and operators.
+    """
 
     def __init__(self, tables: Tables, lexer: Lexer, layout: LayoutRule | None = None) -> None:
-        self._lexer = lexer
-        self._layout = layout if layout is not None else FreeLayout()
+        self.lexer = lexer
+        self.layout = layout if layout is not None else FreeLayout()
         self.machine = StackMachine(tables)
-        self._literals = Literals(tables, lexer)
+        self.literals = Literals(tables, lexer)
         self._probed: dict[tuple[LexMode, bytes, bytes], list[tuple[int, int]]] = {}
 
     def start(self) -> Snapshot:
         """Return the snapshot before the first byte of a file."""
-        return Snapshot((Head(0, self.machine.start(), self._lexer.initial_state, self._layout.start()),), b"", 0)
+        return Snapshot((Head(0, self.machine.start(), self.lexer.initial_state, self.layout.start()),), b"", 0)
 
     def warm_up(self) -> None:
         """Collect the language's keywords and load the lexer, so that the first request does not wait for it."""
-        self._literals.beginning_with(b"")
+        self.literals.beginning_with(b"")
         self.read(self.start(), b" ")
 
     @property
     def size_bytes(self) -> int:
         """Approximate memory of the caches and of the spellings."""
-        return self.machine.size_bytes + self._literals.size_bytes + _PROBED_BYTES * len(self._probed)
+        return self.machine.size_bytes + self.literals.size_bytes + _PROBED_BYTES * len(self._probed)
 
     def trim(self) -> None:
         """Clear caches that exceed their maximum; snapshots stay valid."""
@@ -85,7 +107,7 @@ class Acceptor:
         return self._advance(snapshot, b"", final=True).accepted
 
     def _advance(self, snapshot: Snapshot, data: bytes, *, final: bool = False) -> Advance:
-        advance = Advance(self._lexer, self.machine, self._layout, snapshot, data, final=final)
+        advance = Advance(self.lexer, self.machine, self.layout, snapshot, data, final=final)
         advance.consume()
         return advance
 
@@ -95,7 +117,7 @@ class Acceptor:
         unfinished = text[lexeme.start :]
         if not unfinished or lexeme.scanner_touched or lexeme.symbol == NO_SYMBOL or lexeme.end < len(text):
             return True  # only whitespace, or the lexer needs more text to decide
-        if self._layout.after(head.layout, lexeme, text, column) is None:
+        if self.layout.after(head.layout, lexeme, text, column) is None:
             return False
         if self._takes(stacks, lexeme.symbol, lexeme.keyword):
             return True
@@ -108,7 +130,7 @@ class Acceptor:
 
     def _starts_literal(self, stacks: StackSet, unfinished: bytes) -> bool:
         """Return whether `unfinished` begins a keyword or operator that the stacks accept."""
-        symbols = self._literals.beginning_with(unfinished)
+        symbols = self.literals.beginning_with(unfinished)
         return any(self._takes(stacks, symbol, 0) for symbol in symbols)
 
     def _probe(self, head: Head, mode: LexMode, unfinished: bytes) -> list[tuple[int, int]]:
@@ -118,8 +140,8 @@ class Acceptor:
         if found is None:
             kinds: set[tuple[int, int]] = set()
             for probe in _PROBES:
-                self._lexer.load(unfinished + probe, 0)
-                lexeme = self._lexer.lex(mode, 0, head.scanner_state)
+                self.lexer.load(unfinished + probe, 0)
+                lexeme = self.lexer.lex(mode, 0, head.scanner_state)
                 if lexeme.end > len(unfinished) or (lexeme.touched_end and lexeme.symbol == NO_SYMBOL):
                     kinds.add((lexeme.symbol, lexeme.keyword))
             found = self._probed[key] = sorted(kinds)

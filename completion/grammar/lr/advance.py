@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -19,6 +19,24 @@ MAX_HEADS = 64
 
 class LayoutRule(Protocol):
     """A language's rule for the columns of lexemes, beyond its grammar (Python's indentation)."""
+
+    @property
+    def costs(self) -> Mapping[int, int]:
+        """Costs of the terminals that stand for layout in an insertion: 0 for those that the text after it brings."""
+
+    @property
+    def barred(self) -> Collection[tuple[int, int]]:
+        """Pairs of terminals of which the second never follows the first, although the grammar lets it."""
+
+    @property
+    def unfinished(self) -> Collection[tuple[int, int]]:
+        """Constructs that lack something after their last part (symbols of both), although the grammar takes them."""
+
+    def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:
+        """Return the text of layout terminals within an insertion, and the state after them."""
+
+    def before(self, state: object, pending: bytes) -> bytes:
+        """Return what stands between the blanks at a text's end and an insertion without layout at its start."""
 
     def start(self) -> object:
         """Return the state at the file's start; hashable."""

@@ -32,10 +32,15 @@ class Literals:
         return _START_BYTES * len(self.__dict__.get("_by_start", ()))
 
     @cached_property
+    def spellings(self) -> dict[int, bytes]:
+        """The spelling of each keyword and operator, by its terminal."""
+        named = {symbol: self._tables.literal(symbol) for symbol in range(self._tables.token_count)}
+        return {symbol: text for symbol, text in (*named.items(), *self._keywords()) if text}
+
+    @cached_property
     def _by_start(self) -> dict[bytes, frozenset[int]]:
-        named = ((symbol, self._tables.literal(symbol)) for symbol in range(self._tables.token_count))
         found: dict[bytes, set[int]] = {}
-        for symbol, text in (*named, *self._keywords()):
+        for symbol, text in self.spellings.items():
             for length in range(1, len(text)):
                 found.setdefault(text[:length], set()).add(symbol)
         return {start: frozenset(symbols) for start, symbols in found.items()}

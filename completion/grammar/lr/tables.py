@@ -9,6 +9,10 @@ import ctypes
 import sys
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
 
 from completion.errors import GrammarUnsupportedError
 
@@ -144,6 +148,7 @@ class Tables:
                 f"The grammar has ABI version {self.abi_version}; supported are versions {SUPPORTED_ABI}. "
                 "Install another version of the grammar's package."
             )
+        self.symbol_count = int(self._struct.symbol_count)
         self.token_count = int(self._struct.token_count)
         self.state_count = int(self._struct.state_count)
         self.word_token = int(self._struct.keyword_capture_token)
@@ -152,7 +157,7 @@ class Tables:
         self.external_token_count = int(self._struct.external_token_count)
         self.scanner = self._read_scanner()
         self.external_symbols = [self._struct.external_scanner.symbol_map[i] for i in range(self.external_token_count)]
-        self._large_rows, self._row_width = self._struct.parse_table, int(self._struct.symbol_count)
+        self._large_rows, self._row_width = self._struct.parse_table, self.symbol_count
         self._large_states = int(self._struct.large_state_count)
         self._small_rows: dict[int, dict[int, int]] = {}
         self._entries: dict[int, tuple[Action, ...]] = {}
@@ -174,11 +179,24 @@ class Tables:
 
     def actions(self, state: int, symbol: int) -> tuple[Action, ...]:
         """Return the parser's actions in `state` for terminal `symbol`; empty if the symbol cannot follow."""
-        index = self._value(state, symbol)
+        return self.entry(self._value(state, symbol))
+
+    def entry(self, index: int) -> tuple[Action, ...]:
+        """Return the actions of an entry of the parse table; empty for entry 0."""
         entry = self._entries.get(index)
         if entry is None:
             entry = self._entries[index] = self._decode_entry(index)
         return entry
+
+    def cells(self) -> npt.NDArray[np.int64]:
+        """Return each filled cell of the table: state, symbol, entry or next state.  # [3, cells]."""
+        large = np.ctypeslib.as_array(self._large_rows, (self._large_states, self._row_width))
+        states, symbols = large.nonzero()
+        rows = [self._small_row(state) for state in range(self._large_states, self.state_count)]
+        where = np.repeat(np.arange(self._large_states, self.state_count), [len(row) for row in rows])
+        names, values = ([*chain.from_iterable(each)] for each in (rows, (row.values() for row in rows)))
+        columns = (states, where), (symbols, names), (large[states, symbols], values)
+        return np.array([np.concatenate(each) for each in columns], dtype=np.int64)
 
     def goto(self, state: int, symbol: int) -> int:
         """Return the state after a reduction to `symbol` on top of `state`; 0 if there is none."""

@@ -42,9 +42,14 @@ def test_a_grammars_size_is_that_of_its_objects_within_a_third(language):
         machine._sets,
         machine._shapes._roots,
         grammar.acceptor._probed,
-        grammar.acceptor._literals._by_start,
+        grammar.acceptor.literals._by_start,
         grammar.prefixes._known,
         grammar.prefixes._broken,
+        {
+            name: value
+            for name, value in vars(grammar.shortest._rests).items()
+            if name.startswith("_") and name != "_tables"
+        },
     )
 
     assert exact > 200_000

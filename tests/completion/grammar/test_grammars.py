@@ -39,7 +39,7 @@ def typed(language, grammars, cursors):
 
 
 def test_a_text_that_another_engine_loads_is_not_what_this_one_reads():
-    ours, theirs = (Grammars().load("python").acceptor._lexer for _ in range(2))
+    ours, theirs = (Grammars().load("python").acceptor.lexer for _ in range(2))
     mode = Grammars().load("python").tables.lex_mode(1)
     ours.load(b"name = 1", 0)
     before = ours.lex(mode, 0, ours.initial_state)

@@ -6,6 +6,7 @@ import pytest
 
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
+from completion.grammar.joining import Missing
 from completion.grammar.parsed_documents import load_documents
 from completion.request import GrammarMode
 from completion.syntax.trees import error_count, parse
@@ -71,36 +72,36 @@ def test_right_text_stays_whole_in_a_file_in_which_a_line_end_is_missing_elsewhe
     after = "\n}\n" + "var c = 3\n" * lines_between + "var a = 1 var b = 2\n"
     assert kept_of("go", before, "x := g()\n\ty := h(x)", after) == "x := g()\n\ty := h(x)"
     constraint = GrammarConstraint.open(GRAMMARS, "go", before, after, GrammarMode.STRICT)
-    assert constraint.sound_when_closed(b"if x {", ["\n\t}"])
-    assert constraint.growing_cut(b"if x {", 0, lambda: (["\n\t}"], 0)) == len(b"if x {")
+    assert constraint.sound_when_joined(b"if x {", Missing.ANYTHING)
+    assert constraint.growing_cut(b"if x {", 0, Missing.ANYTHING) == len(b"if x {")
 
 
 @pytest.mark.parametrize(
-    ("language", "before", "after", "middle", "closer"),
+    ("language", "before", "after", "middle"),
     [
-        ("python", "def f(xs):\n    ", "\n\n\ndef g(:\n    pass\n", "return sum(", ")"),
-        ("go", "package a\n\nfunc f() {\n\t", "\n}\n\nfunc g() {\n\tx :=\n}\n", "if x {", "}"),
-        ("rust", "fn f() {\n    ", "\n}\n\nfn g() {\n    let x = ;\n}\n", "for x in xs {", "}"),
-        ("java", "class A {\n  void f() {\n    ", "\n  }\n\n  int x = ;\n}\n", "if (x) {", "}"),
+        ("python", "def f(xs):\n    ", "\n\n\ndef g(:\n    pass\n", "return sum("),
+        ("go", "package a\n\nfunc f() {\n\t", "\n}\n\nfunc g() {\n\tx :=\n}\n", "if x {"),
+        ("rust", "fn f() {\n    ", "\n}\n\nfn g() {\n    let x = ;\n}\n", "for x in xs {"),
+        ("java", "class A {\n  void f() {\n    ", "\n  }\n\n  int x = ;\n}\n", "if (x) {"),
     ],
 )
-def test_an_error_elsewhere_leaves_what_later_lines_close(language, before, after, middle, closer):
+def test_an_error_elsewhere_leaves_what_later_lines_close(language, before, after, middle):
     constraint = GrammarConstraint.open(GRAMMARS, language, before, after, GrammarMode.STRICT)
-    assert constraint.sound_when_closed(middle.encode(), [closer])
-    assert constraint.growing_cut(middle.encode(), 0, lambda: ([closer], 0)) == len(middle)
-    assert not constraint.sound_when_closed(middle.encode(), [""])
+    assert constraint.sound_when_joined(middle.encode(), Missing.ANYTHING)
+    assert constraint.growing_cut(middle.encode(), 0, Missing.ANYTHING) == len(middle)
+    assert not constraint.sound_when_joined(middle.encode(), Missing.AS_BEFORE)
 
 
 @pytest.mark.parametrize(("typed", "middle"), [("", "void f() {"), ("vo", "id f() {")])
 def test_in_a_class_whose_semicolon_is_missing_a_method_may_begin(typed, middle):
     before, after = f"class A {{\n    {typed}", "\n}\n"  # as an editor closes it
     constraint = GrammarConstraint.open(GRAMMARS, "cpp", before, after, GrammarMode.STRICT)
-    assert constraint.sound_when_closed(middle.encode(), ["}"])
+    assert constraint.sound_when_joined(middle.encode(), Missing.ANYTHING)
 
 
 def test_an_error_of_the_cursors_line_must_be_mended():
     constraint = GrammarConstraint.open(GRAMMARS, "c", "int f(void) {\n    int x = ;", "\n}\n", GrammarMode.STRICT)
-    assert constraint.sound_when_closed(b" g(", [");"]) is False
+    assert constraint.sound_when_joined(b" g(", Missing.ANYTHING) is False
 
 
 @pytest.mark.parametrize(
@@ -117,22 +118,22 @@ def test_the_last_line_of_a_file_needs_no_line_end(language, before, middle):
 
 
 @pytest.mark.parametrize(
-    ("language", "before", "after", "broken", "head", "closer", "wrong"),
+    ("language", "before", "after", "broken", "head", "wrong"),
     [
-        ("typescript", "function f() {\n  ", "\n  g();\n}\n", "const x = ;\n", "if (!user) {", "}", "if (!user {"),
-        ("javascript", "f(() => {\n  ", "\n});\n", "g(a, \n}\n", "const a = ", "_;", "const = "),
-        ("go", "package a\n\nfunc f() {\n\t", "\n}\n", "var x = ;\n", "for x > 0 {", "\n\t}", "for x > 0 ) {"),
-        ("python", "def f():\n    ", "\n    g()\n", "x = = 1\n", "y = g(", ")", "y = g(]"),
+        ("typescript", "function f() {\n  ", "\n  g();\n}\n", "const x = ;\n", "if (!user) {", "if (!user {"),
+        ("javascript", "f(() => {\n  ", "\n});\n", "g(a, \n}\n", "const a = ", "const = "),
+        ("go", "package a\n\nfunc f() {\n\t", "\n}\n", "var x = ;\n", "for x > 0 {", "for x > 0 ) {"),
+        ("python", "def f():\n    ", "\n    g()\n", "x = = 1\n", "y = g(", "y = g(]"),
     ],
 )
 def test_text_that_is_still_to_be_closed_stays_whole_in_a_file_that_is_broken_elsewhere(
-    language, before, after, broken, head, closer, wrong
+    language, before, after, broken, head, wrong
 ):
     for prefix, suffix in ((before, after), (before, after + broken)):
         constraint = GrammarConstraint.open(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
-        assert constraint.sound_when_closed(head.encode(), [closer])
-        assert constraint.growing_cut(head.encode(), 0, lambda: ([closer], 0)) == len(head)
-        assert not constraint.sound_when_closed(wrong.encode(), [closer])
+        assert constraint.sound_when_joined(head.encode(), Missing.ANYTHING)
+        assert constraint.growing_cut(head.encode(), 0, Missing.ANYTHING) == len(head)
+        assert not constraint.sound_when_joined(wrong.encode(), Missing.ANYTHING)
 
 
 def test_text_does_not_take_the_place_of_an_error_at_the_cursor_by_another_one():

@@ -23,7 +23,7 @@ class Work:
 
     def __init__(self, monkeypatch, acceptor):
         self.done = 0
-        lexer, machine = type(acceptor._lexer), type(acceptor.machine)
+        lexer, machine = type(acceptor.lexer), type(acceptor.machine)
         lex, step = lexer.lex, machine.step
         monkeypatch.setattr(lexer, "lex", lambda *given: self.count(lex(*given), given[2]))
         monkeypatch.setattr(machine, "step", lambda *given: self.count(step(*given)))

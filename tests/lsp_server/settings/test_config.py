@@ -36,7 +36,7 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_key():
         ("max_tokens", True, "a whole number"),
         ("max_tokens", 1.5, "a whole number"),
         ("languages_off", "python", "a list of strings"),
-        ("grammar", "loose", 'one of "off", "prune", "strict"'),
+        ("grammar", "loose", 'one of "off", "strict"'),
         ("layout", "sideways", '"auto"'),
         ("model", "", "non-empty"),
         ("idle_minutes", float("nan"), "between"),

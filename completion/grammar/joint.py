@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 
 from completion.errors import GrammarBoundError
@@ -9,6 +10,7 @@ from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.suffix_check import HORIZON_BYTES
 
+_WORD = re.compile(rb"\s*(?:\w+|[^\w\s])")
 _Key = tuple[int, object, bytes]
 
 
@@ -16,8 +18,9 @@ class Fit(IntEnum):
     """How well the text after the cursor follows a snapshot."""
 
     NO = 0
-    SO_FAR = 1
-    YES = 2
+    BEGUN = 1
+    SO_FAR = 2
+    YES = 3
 
 
 class Joint:
@@ -30,11 +33,14 @@ class Joint:
     Args:
         acceptor: Acceptor of the language.
         suffix: Text after the cursor.
+
+    Attributes:
+        is_broken: Whether the document's own text before the cursor joins with nothing of it.
     """
 
     def __init__(self, acceptor: Acceptor, suffix: bytes) -> None:
         self._acceptor = acceptor
-        self.suffix = suffix
+        self.suffix, self.is_broken = suffix, False
         self._lines = suffix[:HORIZON_BYTES].splitlines(keepends=True)
         self._is_whole = len(suffix) <= HORIZON_BYTES
         if not self._is_whole and len(self._lines) > 1:
@@ -51,17 +57,21 @@ class Joint:
             level: Depth of the parser's stack at the cursor.
         """
         self._known.clear()
-        self._reference, current = [snapshot], snapshot
+        self._reference, current, is_outside = [snapshot], snapshot, False
         for number, line in enumerate(self._lines, 1):
             after = self._read(current, line)
             if after is None:
                 self._broken = number - 1
+                if not any(each.strip() for each in self._lines[: number - 1]):
+                    self._reference, self.is_broken = [], True
                 return
             self._reference.append(after)
             current = after
-            if depth(after) < level:
+            if depth(after) < level and is_outside:
                 self._last = number
                 return
+            if depth(after) < level:
+                level, is_outside = depth(after), True
         if self._is_whole and not self._acceptor.accepts_end(current):
             self._broken = len(self._lines)
 
@@ -93,16 +103,22 @@ class Joint:
         if before is not None and self._last < len(self._lines):
             return Fit.YES if depth(current) == depth(before) else Fit.NO
         if not self._is_whole:
-            return Fit.SO_FAR
+            return Fit.SO_FAR if self._reference else Fit.YES
         return Fit.YES if self._acceptor.accepts_end(current) else self._as_far(number, current)
 
     def _as_far(self, number: int, current: Snapshot) -> Fit:
         """Return the fit where a line cannot follow, which may be wrong in the document, too."""
-        if self._broken == number:
+        if self._broken == number and self._reference:
             is_alike = number < len(self._lines) and depth(current) <= depth(self._reference[number])
             return Fit.YES if is_alike else Fit.SO_FAR
-        is_begun = any(line.strip() for line in self._lines[:number])
-        return Fit.SO_FAR if is_begun and not self._reference else Fit.NO
+        if self._reference:
+            return Fit.NO
+        if any(line.strip() for line in self._lines[:number]):
+            return Fit.SO_FAR
+        if number == len(self._lines):
+            return Fit.NO
+        word = _WORD.match(self._lines[number])  # the line itself may be broken
+        return Fit.BEGUN if word is not None and self._read(current, word.group() + b" ") is not None else Fit.NO
 
     def _read(self, snapshot: Snapshot, line: bytes) -> Snapshot | None:
         try:

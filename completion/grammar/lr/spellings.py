@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.joining.grammar import InsertionGrammar
+from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.lexer import NO_SYMBOL
 from completion.grammar.lr.tables import END_SYMBOL, LexMode
 
@@ -20,11 +20,11 @@ class Spellings:
         costs: Cost of inserting each terminal; negative for one that cannot be inserted.
     """
 
-    def __init__(self, grammar: InsertionGrammar) -> None:
-        tables, layout = grammar.tables, grammar.layout
-        self._tables, self._lexer = tables, grammar.lexer
+    def __init__(self, acceptor: Acceptor) -> None:
+        tables, layout = acceptor.machine.tables, acceptor.layout
+        self._tables, self._lexer = tables, acceptor.lexer
         scanned = set(tables.external_symbols)
-        self.texts = dict(grammar.spellings)
+        self.texts = dict(acceptor.literals.spellings)
         marks = (tables.symbol_name(symbol) for symbol in scanned if symbol < tables.token_count)
         self._add_samples((*_SAMPLES, *(mark.encode() for mark in marks if not mark.replace("_", "").isalnum())))
         self._blocks = {symbol for symbol, cost in layout.costs.items() if cost}

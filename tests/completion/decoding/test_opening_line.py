@@ -53,7 +53,7 @@ def test_an_unlikely_line_is_cut_to_what_is_valid_alone():
 
 
 def test_a_line_that_no_closer_makes_valid_is_cut():
-    assert finished("x = 1\n", "\ny = 2\n", "if foo(", "python") == ""
+    assert finished("x = 1\n", "\ny = 2\n", "if foo bar(", "python") == ""
 
 
 def test_a_line_whose_opener_the_document_closes_is_never_cut():

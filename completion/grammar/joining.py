@@ -1,0 +1,134 @@
+"""Joins the texts at one cursor with what stands after it: insertions, and how much may be missing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from enum import IntEnum
+from functools import cached_property
+from itertools import islice
+
+from completion.errors import GrammarBoundError
+from completion.grammar.joined_document import JoinedDocument
+from completion.grammar.joint import Joint
+from completion.grammar.lr.acceptor import Acceptor
+from completion.grammar.lr.advance import Snapshot
+from completion.grammar.shortest import Insertion, Shortest
+
+_CLOSERS = re.compile(rb"[ \t]*[)\]}>\"'`;,:]+[ \t]*(?=\r?\n|\Z)")
+_CLOSERS_BELOW = re.compile(rb"\s*\)[)\]}>\"'`;,:]*[ \t]*(?=\r?\n|\Z)")  # of a head, as formatters put them
+_OWN_STEPS = 300  # of a search that joins the document's own text, which mostly lacks little
+_MAX_OWN = 4  # insertions that may make the document sound without a text
+_MAX_JOINS = 16  # insertions with which one text is parsed in its document, the cheapest first
+
+
+class Missing(IntEnum):
+    """How much may be missing between a text and what stands after the cursor."""
+
+    NOTHING = 0
+    AS_BEFORE = 1
+    ANYTHING = 2
+
+
+class Joining:
+    """Finds what joins texts at one cursor with what stands after it.
+
+    Args:
+        shortest: Search of the language.
+        acceptor: Acceptor of the language.
+        find_root: Returns the snapshot where the texts begin; None if it is not known.
+        document: The document without a text.
+    """
+
+    def __init__(
+        self,
+        shortest: Shortest,
+        acceptor: Acceptor,
+        find_root: Callable[[], Snapshot | None],
+        document: JoinedDocument,
+    ) -> None:
+        self._shortest, self._acceptor, self._find_root, self._document = shortest, acceptor, find_root, document
+        self._begun, self._suffix = document.text[document.start : document.end], document.text[document.end :]
+        self._joints: dict[int, Joint] = {}
+
+    def mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
+        """Return whether the document is as sound as before with a text and what is missing, or it is not known.
+
+        See `JoinedCheck.mends`.
+
+        Args:
+            middle: The text, with the healed run.
+            missing: How much may be missing. The document's own text before the cursor may lack something, too.
+            replaced: Number of bytes after the cursor that the text replaces.
+            grows: Whether it is not yet known what the text replaces: closers after the cursor, which it has itself.
+        """
+        if missing is Missing.NOTHING:
+            return False
+        try:
+            joins = islice(self._joins(middle, missing, replaced, grows=grows), _MAX_JOINS)
+            return any(self._document.mends(middle + text, left_out) for text, left_out in joins)
+        except GrammarBoundError:
+            return missing is Missing.ANYTHING
+
+    def _joins(self, middle: bytes, missing: Missing, replaced: int, *, grows: bool) -> Iterator[tuple[bytes, int]]:
+        """Yield what may follow a text, the cheapest first, and the bytes after the cursor in place of which it does.
+
+        Closers after the cursor may belong to the text, as an editor adds them with their opener: what is missing then
+        stands after them.
+        """
+        if self._root is None:
+            raise GrammarBoundError("The text before the cursor cannot be read.")
+        for kept, left_out in self._places(replaced, grows=grows):
+            snapshot = self._acceptor.read(self._root, middle + kept)
+            if snapshot is None:
+                continue
+            for each in self._shortest.insertions(snapshot, self._joint(left_out)):
+                if missing is Missing.AS_BEFORE and each.cost > self._cost:
+                    break
+                yield kept + each.text, left_out
+
+    def _places(self, replaced: int, *, grows: bool) -> Iterator[tuple[bytes, int]]:
+        """Yield the closers that a text keeps, and the number of bytes that are replaced then."""
+        yield b"", replaced
+        for pattern in (_CLOSERS, _CLOSERS_BELOW):
+            closers = pattern.match(self._suffix, replaced)
+            if closers is not None:
+                yield closers.group(), closers.end()
+                if grows:
+                    yield b"", closers.end()
+
+    @cached_property
+    def _root(self) -> Snapshot | None:
+        return self._find_root()
+
+    @cached_property
+    def _own(self) -> Snapshot | None:
+        """Snapshot at the cursor, after the document's own text."""
+        return None if self._root is None else self._acceptor.read(self._root, self._begun)
+
+    def _joint(self, left_out: int) -> Joint:
+        """Return the text after the cursor without its first bytes, to be joined as with the document's own text."""
+        joint = self._joints.get(left_out)
+        if joint is None:
+            joint = self._joints[left_out] = Joint(self._acceptor, self._suffix[left_out:])
+            own = next(self._own_insertions(joint), None)
+            joint.is_broken = own is None
+            if own is not None and self._own is not None:
+                joint.refer_to(own.after, self._shortest.level(self._own))
+        return joint
+
+    @cached_property
+    def _cost(self) -> int:
+        """Cost of joining the document's own text before the cursor with the text after it; 0 if nothing joins them."""
+        if self._joint(0).is_broken:
+            return 0
+        own = list(islice(self._own_insertions(self._joint(0)), _MAX_OWN))
+        sound = (each.cost for each in own if self._document.sound(self._begun + each.text))
+        return next(sound, own[0].cost if own else 0)
+
+    def _own_insertions(self, joint: Joint) -> Iterator[Insertion]:
+        """Yield what joins the document's own text before the cursor with the text after it, as far as it is known."""
+        with suppress(GrammarBoundError):
+            if self._own is not None:
+                yield from self._shortest.insertions(self._own, joint, _OWN_STEPS)
