@@ -2,8 +2,9 @@
 
 Release replays are edited change by change. After each change the rules propose, the model judges and the gate decides.
 The gate is trained on one half of the packages, its threshold is chosen there, and both are tested on the other half,
-in both directions. `--train FILE` trains a gate on all packages and writes its weights; the one that ships has seen the
-packages of `packages.txt` as well (`--more-data`). `--shipped` tests it, which is fair on others; `--data FOLDER` tests
+in both directions. `--train FILE` trains a gate on all packages and writes its weights; the one that ships is from the
+open data alone, without the packages of `packages.txt` (`--more-data`).
+`--shipped` tests it, which is fair on others; `--data FOLDER` tests
 it on scenarios (`benchmarks/next_edit/scenarios.py` says how they are written), `--recordings FOLDER` on recorded
 sessions with rated edits (`benchmarks/next_edit/recordings.py`): what is shown where each ends is rated.
 """
