@@ -156,11 +156,13 @@ def _before(text: str, cut: int) -> int:
 def _with_punctuation(text: str, replaces: int, context: Context) -> Joint:
     """Add the punctuation that a text and the document share after the last replaced closer.
 
-    If both go on after it, the document needs its own: in `f(‸, x)`, the comma after `a), b` is another one.
+    If both go on after it in ways of their own, the document needs its own: in `f(‸, x)`, `a), b` has another comma.
     """
     if not replaces:
         return Joint(len(text), 0)
     rest, tail = text[text.rfind(context.line_after[replaces - 1]) + 1 :], context.line_after[replaces:]
+    if rest.rstrip() == tail.rstrip():
+        return Joint(len(text), len(context.line_after.rstrip()))
     shared = 0
     while rest[shared : shared + 1] == tail[shared : shared + 1] and rest[shared : shared + 1] in _PUNCTUATION:
         shared += 1

@@ -34,6 +34,10 @@ def rest_of_line(text: str, context: Context) -> Ends:
         return whole(text)
     rest = _rest(context.line_before, context.line_after, context.before.string, context.prefix, context.suffix)
     line = text.rfind("\n", 0, len(text.rstrip())) + 1
+    above = _above(text[:line], rest) if line else None
+    if above is not None and sum(lacks(text[:above], context)) <= sum(lacks(text, context)):
+        kept = len(before_rest(text, above, context))
+        return Ends(kept, kept)
     own = text[line:].replace("'", '"')
     if rest.tokens[0].text not in own and not own.rstrip().endswith(rest.tokens[0].text[0]):
         return whole(text)
@@ -51,6 +55,22 @@ def rest_of_line(text: str, context: Context) -> Ends:
             kept = len(before_rest(text, start, context))
             return Ends(kept, min(kept, sure))
     return Ends(len(text), sure)
+
+
+def _above(lines: str, rest: _Rest) -> int | None:
+    """Return where whole lines begin to say the rest of the cursor's line word for word, if that tells enough."""
+    start, count = 0, len(rest.tokens)
+    for line in lines.splitlines(keepends=True) if sum(rest.bits) > TELLING else ():
+        if rest.tokens[-1].text in line.replace("'", '"'):
+            ours = tokens_of(line)[-count:]
+            if len(ours) == count and rest.begins(ours[0]) and _texts(ours[1:]) == _texts(rest.tokens[1:]):
+                return start + rest.offset(ours[0])
+        start += len(line)
+    return None
+
+
+def _texts(tokens: Sequence[Token]) -> list[str]:
+    return [token.text for token in tokens]
 
 
 def only_closers(context: Context) -> bool:

@@ -204,3 +204,21 @@ def test_the_rest_of_the_line_is_not_said_again_with_other_blanks(language, rest
     context = context_at(prefix, f"{blanks}{code}\n", language, invoked=True)
     said = code.replace(" + ", "+").replace(", ", " ,  ")
     assert (prefix + finished_text(f"value{blanks}{said}", context)).rstrip() in (f"{prefix}value", prefix)
+
+
+@given(
+    LANGUAGES,
+    st.sampled_from([" for e in values if e > limit]", ".total(self.offset, size) + 1", " >= other.count() * 2"]),
+    st.sampled_from(["\n", "\nprint(check)\n", "\n\n# a test\nassert check(1)\n"]),
+)
+def test_the_rest_of_the_line_is_not_said_again_before_further_lines(language, rest, further):
+    context = context_at("    x = ", f"{rest}\n", language, invoked=True)
+    assert finished_text(f"value{rest}{further}", context) == "value"
+
+
+@given(LANGUAGES, st.sampled_from(["); \\", ");", ") {", ")], \\"]))
+def test_marks_after_the_cursor_are_not_written_again(language, rest):
+    prefix = "    x = [(16, d" if "]" in rest else "    if (d"
+    context = context_at(prefix, f"{rest}\n", language, invoked=True)
+    result = finished(Suggestion(f"ata{rest}"), context)
+    assert prefix + result.text + rest[result.replace_after :] == f"{prefix}ata{rest}"
