@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import dropwhile, starmap, takewhile
+from itertools import dropwhile, starmap
 
 from completion.changed_span import common_length
 from completion.syntax.lexer import OPENER_OF, Frame, Reading, Span, State
@@ -171,14 +171,3 @@ def without_heredocs(text: str, language: str) -> str:
     for start, end in reversed(state.heredocs):
         text = text[:start] + text[end + 1 :]
     return text
-
-
-def closed_by(text: str, before: Scan, language: str) -> str:
-    """Return which closers waiting before a text it has, innermost first, without those of what it opens again."""
-    if before.frame is None:
-        return ""
-    after = Reading(lexicon_of(language), text, State(0, before.frame), []).state().frame
-    waiting, found = [*before.frame.around()][::-1], [*after.around()][::-1]
-    left = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(waiting, found, strict=False)))
-    closed, again = (("".join(each.closer for each in reversed(frames[left:]))) for frames in (waiting, found))
-    return closed.removesuffix(again)

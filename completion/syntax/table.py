@@ -40,9 +40,6 @@ class Row:
     body_mark: re.Pattern[str] | None = None
     tags: bool = False
     items: bool = False
-    key: re.Pattern[str] | None = None
-    table: re.Pattern[str] | None = None
-    scalar: re.Pattern[str] | None = None
     last_comma: bool = True
     as_written: bool = False
     recipe: re.Pattern[str] | None = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.syntax.brackets import closed_by, scan
+from completion.syntax.brackets import scan
 from completion.syntax.enclosing_literal import Literal, enclosing_literal
 
 NAMES = {Literal.COMMENT: "comment", Literal.STRING: "string", None: ""}
@@ -92,11 +92,3 @@ def test_what_the_cursor_is_inside(language, text, expected):
 )
 def test_what_is_open_around_code_in_a_string(language, line, expected):
     assert scan(line, language).waiting == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [('"$b"', ""), ('"$b")', ")"), ('"$b")"', ')"'), ("b) $(c", ""), ('b)" "c', ")"), ("(b) \\)", "")],
-)
-def test_what_a_text_closes_without_opening_it_again(text, expected):
-    assert closed_by(text, scan('"$(', "shellscript"), "shellscript") == expected
