@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 MINUTES ?= 10
-EDITOR_TESTS = $(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup -m "neovim or vscode" tests/e2e
+EDITOR_TESTS = $(BIN)/python -m pytest -m "neovim or vscode" tests/e2e
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test check editors test-editors test-load test-transports test-clients test-remote test-kernels test-arm torture dist check-dist clean
@@ -12,7 +12,7 @@ demo: $(VENV)/.demo                 ## complete real code with the default model
 	$(BIN)/draftline demo
 
 # The check of types computes on one processor, so the attacks run beside it. They count no deafness that it may cause.
-# The editors are fetched meanwhile. Those of one kind are tested one after another, beside the other kind.
+# The editors are fetched meanwhile. They are tested one after another: what a user does within 50 ms is part of it.
 # Most tests compute on one processor, so two run at a time: with one thread of torch each, since more spin while they wait.
 # A process that has no tests left takes some from the other.
 test: $(VENV)/.dev                  ## all checks of CI; the editors come before the other tests because those need the browser
