@@ -105,7 +105,10 @@ def _replaced(text: str, context: Context) -> tuple[tuple[int, int], int]:
 
 
 def _choices(text: str, context: Context) -> list[int]:
-    """Return how many characters after the cursor a text may replace: closers, each of which it has in their order."""
+    """Return how many characters after the cursor a text may replace.
+
+    These are closers, each of which it has in their order, and those between other marks if it ends with all of them.
+    """
     after, delimiter = context.line_after, context.before.string
     choices, position, index = [0], 0, 0
     while index < len(after):
@@ -118,7 +121,9 @@ def _choices(text: str, context: Context) -> list[int]:
             choices.append(index)
         elif one not in " \t":
             break
-    return choices
+    whole, least = text.rstrip(), choices[-1]
+    ends = (at for at, one in enumerate(after, 1) if at > least and one in CLOSERS)
+    return choices + [at for at in ends if whole.endswith(after[:at])]
 
 
 def _lacks_as_text(text: str, context: Context, replaces: int, lacking: Lacks) -> int:

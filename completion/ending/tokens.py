@@ -12,6 +12,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _NEAR = 8_000  # characters on each side of the cursor whose tokens are counted
 _PRIOR = 64  # tokens of any spelling that each document is taken to have
 _BITS = 5  # of a character of these
+_MOST_BITS = 200  # of one of these
 
 
 class Token(NamedTuple):
@@ -31,7 +32,7 @@ class Bits(dict[str, float]):
         self._total = self._counts.total() + _PRIOR
 
     def __missing__(self, token: str) -> float:
-        share = (self._counts[token] + _PRIOR * 2.0 ** (-_BITS * len(token))) / self._total
+        share = (self._counts[token] + _PRIOR * 2.0 ** -min(_BITS * len(token), _MOST_BITS)) / self._total
         self[token] = bits = -math.log2(share)
         return bits
 

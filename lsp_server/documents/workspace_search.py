@@ -142,7 +142,7 @@ def _walk(
     rest: list[os.DirEntry[str]] = []
     while visits > 0 and (queue or rest):
         if queue:
-            listed = _entries(queue.popleft(), visits)
+            listed = sorted(_entries(queue.popleft(), visits), key=lambda entry: Path(entry.path) not in ways)
             entries = listed[:share]
             rest += listed[share:]
         else:

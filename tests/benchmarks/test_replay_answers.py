@@ -53,7 +53,7 @@ def test_the_rules_of_a_checkout_end_and_cut_a_recorded_text():
 
 def test_a_rule_that_is_off_does_not_act():
     after = answer(CALL, "1", ")", "\n", "y = 2", "\n")
-    without = replayed([(CALL, after)], OWN, "closers,suffix_overlap,line")[CALL.id]
+    without = replayed([(CALL, after)], OWN, "resync,line")[CALL.id]
     assert "y = 2" in without.text
     with pytest.raises(SystemExit):
         replayed([(CALL, after)], OWN, "no_rule")

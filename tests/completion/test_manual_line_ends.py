@@ -1,12 +1,12 @@
 """What a manual request gets at the end of a complete line: the line below, and no remark on this one."""
 
 import pytest
-from completion.syntax.literals.styles import style_of
 
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.model.loading import load_model
 from completion.request import CompletionRequest
+from completion.syntax.table import row_of
 
 pytestmark = [pytest.mark.real_model, pytest.mark.timeout(600)]
 
@@ -35,7 +35,7 @@ def test_the_line_below_is_suggested_and_nothing_that_was_shown_is_taken_back(en
     text = event.suggestions[0].text
     assert text.startswith("\n")
     assert text.strip()
-    assert not text.lstrip().startswith(tuple(style_of(language).comments))
+    assert not text.lstrip().startswith(tuple(row_of(language).comments))
     assert all(text.startswith(one.suggestions[0].text) for one in growing if one.suggestions and one.whole == 0)
 
 

@@ -248,7 +248,7 @@ def _items(
 ) -> tuple[list[Numbers], list[tuple[Numbers, Numbers, Numbers]]]:
     """Return the keys of all items by depth, and between those of two depths: keys before and after, transitions."""
     own = reductions // width % depths
-    levels, edges = [np.unique(reductions[own == depths - 1])], []
+    levels, edges = [_distinct(reductions[own == depths - 1])], []
     for depth in range(depths - 1, 0, -1):
         keys = levels[-1]
         state = keys // (width * depths)
@@ -257,8 +257,14 @@ def _items(
         after = np.repeat(keys, counts)
         before = (source[at] * depths + depth - 1) * width + after % width
         edges.append((before, after, at))
-        levels.append(np.unique(np.concatenate((before, reductions[own == depth - 1]))))
+        levels.append(_distinct(np.concatenate((before, reductions[own == depth - 1]))))
     return levels, edges
+
+
+def _distinct(keys: Numbers) -> Numbers:
+    """Return what `np.unique` does, which imports numpy's masked arrays for it."""
+    ordered = np.sort(keys)
+    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) > 0]
 
 
 def _transitions(tables: Tables) -> _Transitions:

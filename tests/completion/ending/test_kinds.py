@@ -222,3 +222,10 @@ def test_marks_after_the_cursor_are_not_written_again(language, rest):
     context = context_at(prefix, f"{rest}\n", language, invoked=True)
     result = finished(Suggestion(f"ata{rest}"), context)
     assert prefix + result.text + rest[result.replace_after :] == f"{prefix}ata{rest}"
+
+
+@given(LANGUAGES, st.sampled_from(["1); } }", "1); }", "1);", "1)"]), st.booleans())
+def test_closers_between_other_marks_are_not_written_again(language, text, invoked):
+    context = context_at("class A { void f() { g(", "); } }\n", language, invoked=invoked)
+    result = finished(Suggestion(text), context)
+    assert result.text + "); } }"[result.replace_after :] == "1); } }"
