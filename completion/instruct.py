@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from completion.language_ids import known_language
+from completion.language_ids import known_language, rows
 from completion.request import MAX_TOKENS_LIMIT, CacheMode, CompletionRequest, GrammarMode, Message, Mode, Sampling
-from completion.syntax.table import row_of
 
 _GREEDY = Sampling()
 _EDITOR = (
@@ -63,7 +62,7 @@ def fence_of(code: str, language: str) -> str:
 
     Around a code block, models close a longer run of backquotes with three, or take those of the block for the end.
     """
-    if "```" not in code and not row_of(known_language(language)).code_blocks:
+    if "```" not in code and not rows().get(known_language(language), {}).get("code_blocks"):
         return "```"
     return "~" * max((len(run) + 1 for run in _TILDES.findall(code)), default=3)
 

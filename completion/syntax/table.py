@@ -44,7 +44,6 @@ class Row:
     as_written: bool = False
     recipe: re.Pattern[str] | None = None
     fences: bool = False
-    code_blocks: bool = False
     docstrings: bool = False
     dotted_imports: bool = False
 
