@@ -71,6 +71,8 @@ def joint(text: str, context: Context) -> Joint:
     if _CLOSING.search(text) is None:
         return Joint(len(text), 0)
     found, inside = context.scan(text), context.before.string
+    if (closed := _closed_and_begun_again(text, context)) is not None:
+        return Joint(_before(text, closed), 0)
     best, replaces = _replaced(text, context)
     if not any(best) or context.before.comment:
         return _with_punctuation(text, replaces, context)
@@ -83,6 +85,15 @@ def joint(text: str, context: Context) -> Joint:
         if now < best or (now == best and length < len(text)):
             best, length, replaces = now, cut, over
     return _with_punctuation(text, replaces, context) if length == len(text) else Joint(_before(text, length), replaces)
+
+
+def _closed_and_begun_again(text: str, context: Context) -> int | None:
+    """Return where a text closes what the document closes after it, if it then only begins the same again."""
+    closer = CLOSER_OF.get(text.rstrip()[-1:], "")
+    if not closer or not context.line_after.startswith(closer):
+        return None
+    unopened = (one.offset for one in scan(text, "").unopened if one.character == closer)
+    return next((at for at in unopened if not any(map(str.isalnum, text[at:]))), None)
 
 
 @lru_cache(maxsize=2)  # the line stays the same while a suggestion grows

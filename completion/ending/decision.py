@@ -18,7 +18,7 @@ from completion.ending.resync import resync
 from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop, whole
 from completion.ending.shape import edges, indentation
 from completion.ending.unsafe import unsafe
-from completion.ending.word_end import unfinished, whole_words
+from completion.ending.word_end import cluster_ends, unfinished, whole_words
 from completion.request import StopReason, Suggestion
 from completion.syntax.table import row_of
 
@@ -87,7 +87,8 @@ def stop(text: str, context: Context) -> Stop | None:
     found = None
     for rule, (_, reason) in RULES.items():
         if reason and (ends := rule(text, context)).over:
-            found, text = Stop(ends.maybe, reason), text[: ends.maybe]
+            text = _cut(text, ends.maybe)
+            found = Stop(len(text), reason)
     return found
 
 
@@ -140,11 +141,17 @@ def _decided(text: str, context: Context) -> _Decided | Dropped:
     for rule, (reason, _) in RULES.items():
         ends = rule(text, context)
         if ends.maybe < len(text):
-            text = text[: ends.maybe]
+            text = _cut(text, ends.maybe)
             if not text.strip():
                 return Dropped(reason)
         sure, replaces = min(sure, ends.sure), ends.replaces
     return _Decided(len(text), min(sure, len(text)), replaces)
+
+
+def _cut(text: str, end: int) -> str:
+    """Return a text up to an offset, without the flag, emoji or letter that the offset splits."""
+    ends = cluster_ends(text)
+    return text[:end] if end in ends else text[: max(each for each in ends if each < end)]
 
 
 def _shaped(text: str, replaces: int, context: Context) -> str | Dropped:

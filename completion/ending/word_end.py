@@ -22,6 +22,8 @@ _TAIL = re.compile(rf"\\*[\w$]+\Z|\\+\Z|{_NUMBER}\Z")  # with the backslash of a
 
 def unfinished(text: str, context: Context) -> Ends:
     """End with a block's whole lines, or a single line's whole words, unless the text ends by itself."""
+    if context.cut_short and not text[-1:].isascii():  # a flag or a joined emoji might have gone on
+        text = text[: max(end for end in cluster_ends(text) if end < len(text))]
     has_lines = context.mode is Mode.BLOCK or code_line(text, context) is not None
     line_end = text.rfind("\n") if has_lines else -1
     sure = line_end if line_end >= 0 and text[:line_end].strip() else _whole_words(text, context)

@@ -229,3 +229,31 @@ def test_closers_between_other_marks_are_not_written_again(language, text, invok
     context = context_at("class A { void f() { g(", "); } }\n", language, invoked=invoked)
     result = finished(Suggestion(text), context)
     assert result.text + "); } }"[result.replace_after :] == "1); } }"
+
+
+@given(
+    LANGUAGES,
+    st.sampled_from([("f'MY {", "}'"), ("x = [", "];"), ("call(", ")"), ("{ a: {", "} }")]),
+    st.sampled_from(['state["call"]', "a + b", "name"]),
+)
+def test_what_the_document_closes_is_not_closed_to_begin_the_same_again(language, around, text):
+    context = context_at(around[0], f"{around[1]}\n", language, invoked=True)
+    closer, opener = around[1][0], around[0][-1]
+    assert finished_text(f"{text}{closer} {opener}", context) == text
+
+
+@given(LANGUAGES, st.integers(1, 12))
+def test_no_rule_ends_a_text_within_a_flag(language, rounds):
+    context = context_at('flags = ["🇩🇪", "🇫🇷", "', '"]\n', language, invoked=True)
+    text = '🇬🇧", ' + '"🇪🇸", ' * rounds + '"🇪🇸'
+    for end in range(1, len(text) + 1):
+        found = stop(text[:end], context)
+        kept = finished_text(text[:end] if found is None else text[: found.length], context)
+        whole = {0, *(match.end() for match in regex.finditer(r"\X", text[:end]))}
+        assert len(kept) in whole
+
+
+@given(LANGUAGES, st.sampled_from(["🇬", "👩", "👩‍", "e\u0301", "名"]))
+def test_a_text_that_was_cut_short_does_not_end_with_what_might_have_gone_on(language, last):
+    context = context_at('flags = ["🇩🇪", "🇫🇷", "', '"]\n', language, cut_short=True)
+    assert finished_text(f'🇬🇧", "{last}', context) in ("🇬🇧", '🇬🇧"')  # whose quote is the document's
