@@ -93,7 +93,7 @@ def _closed_and_begun_again(text: str, context: Context) -> int | None:
     if not closer or not context.line_after.startswith(closer):
         return None
     unopened = (one.offset for one in scan(text, "").unopened if one.character == closer)
-    return next((at for at in unopened if not any(map(str.isalnum, text[at:]))), None)
+    return next((at for at in unopened if len(text[at + 1 :].strip()) == 1), None)
 
 
 @lru_cache(maxsize=2)  # the line stays the same while a suggestion grows
