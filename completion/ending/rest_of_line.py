@@ -57,6 +57,7 @@ def rest_of_line(text: str, context: Context) -> Ends:
     return Ends(len(text), sure)
 
 
+@lru_cache(maxsize=2)  # the lines above the last one stay the same while it grows
 def _above(lines: str, rest: _Rest) -> int | None:
     """Return where whole lines begin to say the rest of the cursor's line word for word, if that tells enough."""
     start, count = 0, len(rest.tokens)
@@ -84,7 +85,7 @@ def before_rest(text: str, start: int, context: Context) -> str:
     return text[:start].removesuffix(after[: len(after) - len(after.lstrip())])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # by identity, as a key of what is kept
 class _Rest:
     """The rest of the cursor's line.
 

@@ -25,9 +25,7 @@ from completion.grammar.ways import Begun, Way, Ways
 MAX_STEPS = 1_000
 """Maximum number of steps of one search, after which its result is unknown. It takes the same steps at any load."""
 _TRIAL_STEPS = 10  # of a way that the acceptor reads; any other way is one step
-_VISITS_BEYOND_GRAMMAR = (
-    6  # ways to a stack, if the language forbids some: `f(a=1, b` needs a value, not just a bracket
-)
+_VISITS_BEYOND_GRAMMAR = 6  # ways to a stack if the language forbids some: `f(a=1, b` needs a value, too
 _MAX_POOR = 3  # insertions after which only the first lines follow
 _NO_CODE = b"\x01"  # what may stand in strings only
 _END_COST = 2  # of the end of an unfinished lexeme

@@ -28,15 +28,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Raise the timeout of editor tests: the first of them unpacks the editor and converts the model.
-
-    Those of one editor share its window and engine, so one process runs them.
-    """
+    """Raise the timeout of editor tests: the first of them unpacks the editor and converts the model."""
     for item in items:
-        for editor in ("neovim", "vscode"):
-            if item.get_closest_marker(editor):
-                item.add_marker(pytest.mark.timeout(900))
-                item.add_marker(pytest.mark.xdist_group(editor))
+        if item.get_closest_marker("neovim") or item.get_closest_marker("vscode"):
+            item.add_marker(pytest.mark.timeout(900))
 
 
 @pytest.hookimpl(wrapper=True)
