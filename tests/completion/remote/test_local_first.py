@@ -43,7 +43,11 @@ class Clock:
 
 
 class PacedVllm(VllmEmulation):
-    """The emulated server, which waits before each token for `pace` and dies after some tokens."""
+    """The emulated server, which waits before each token for `pace` and dies after some tokens.
+
+    Attributes:
+        waiting: Set when a request waits for `pace`. The question that connects sets it, too.
+    """
 
     def __init__(self, loaded) -> None:
         self.pace = threading.Semaphore(1 << 20)
@@ -55,6 +59,7 @@ class PacedVllm(VllmEmulation):
 
     def slow_down(self) -> None:
         self.pace = threading.Semaphore(0)
+        self.waiting.clear()
 
     def speed_up(self) -> None:
         self.pace.release(1 << 10)
@@ -228,7 +233,11 @@ def test_a_server_that_is_silent_for_longer_than_its_answers_took_is_not_waited_
     for _ in range(20):
         standby.deadline.note(0.01)
     vllm.slow_down()
-    assert texts(engine)[0][-1] == alone(local)
+    events = engine.complete(REQUEST, CancelToken())
+    shown = [next(events)]
+    assert vllm.waiting.wait(60)
+    shown += events
+    assert shown[-1].suggestions[0].text == alone(local)
     vllm.speed_up()
     assert vllm.gone.wait(60)
 
