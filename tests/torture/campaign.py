@@ -20,6 +20,7 @@ from completion.progress import silent
 from tests.tiny_models import write_tiny_model
 from tests.torture import (
     bad_disks,
+    cancels,
     editing,
     hostile_models,
     hostile_workspaces,
@@ -50,6 +51,7 @@ PARTS = (
     Part("editing", 9, editing.run),
     Part("rpc", 3, malformed_rpc.run),
     Part("http", 2, malformed_http.run),
+    Part("cancels", 2, cancels.run),
     Part("kills", 12, kills.run),
     Part("workspaces", 4, hostile_workspaces.run),
     Part("disks", 1, bad_disks.run),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Generator, Mapping
 
 from completion.cancellation import CancelToken
@@ -32,12 +33,20 @@ def echo(prefix: str, suffix: str) -> str:
 
 
 class EchoEngine:
-    """Streams the echo of a request in three pieces."""
+    """Streams the echo of a request in three pieces.
+
+    Args:
+        pace_s: Time before each event, in seconds. With a pace there is an event for each character.
+    """
+
+    def __init__(self, pace_s: float = 0.0) -> None:
+        self._pace_s = pace_s
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         """Stream the events."""
         text = echo(request.prefix, request.suffix)
-        for end in (3, len(text) // 2, len(text)):
+        for end in range(1, len(text) + 1) if self._pace_s else (3, len(text) // 2, len(text)):
+            time.sleep(self._pace_s)
             cancel.raise_if_cancelled()
             yield CompletionEvent((Suggestion(text[:end]),))
         yield CompletionEvent(

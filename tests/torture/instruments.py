@@ -25,7 +25,7 @@ from pathlib import Path
 
 FOLDER = "TORTURE_FOLDER"  # where processes report: leaks, deafness, strikes
 STRIKE = "TORTURE_STRIKE"  # POINT|SIGNAL|NTH
-ENGINE = "TORTURE_ENGINE"  # "echo": the host serves the echo engine
+ENGINE = "TORTURE_ENGINE"  # a number: the host serves the echo engine with this pace, in seconds
 FILE_BYTES = "TORTURE_FILE_BYTES"  # the longest file that may be written
 CLOCK = "TORTURE_CLOCK"  # a seed: the wall clock jumps, backwards too
 
@@ -70,7 +70,7 @@ def _wrappers():
     yield "completion.decoding.joint_passes:_Request.wait", _wait
     yield "completion.decoding.joint_passes:JointPasses._score", _shared_pass
     yield "completion.engine:Engine._plan", _planned
-    if os.environ.get(ENGINE) == "echo":
+    if ENGINE in os.environ:
         yield "completion.host.process.lifetime:serve", _with_echo
     if strike := os.environ.get(STRIKE):
         point, name, nth = strike.split("|")
@@ -118,7 +118,8 @@ def _struck(point: str, number: signal.Signals, nth: int, function: Callable) ->
 def _with_echo(serve: Callable) -> Callable:
     from tests.torture.echo_engine import EchoEngine  # imports the product: only once it is being imported anyway
 
-    return lambda settings, _load, on_listening: serve(settings, EchoEngine().load, on_listening)
+    engine = EchoEngine(float(os.environ[ENGINE]))
+    return lambda settings, _load, on_listening: serve(settings, engine.load, on_listening)
 
 
 def _jump(chance: random.Random) -> None:

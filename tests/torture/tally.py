@@ -83,7 +83,7 @@ class Tally:
 
     def line(self) -> dict[str, object]:
         """The last line that is printed."""
-        names = ("edits", "requests", "malformed_messages", "kills")
+        names = ("edits", "requests", "unanswered", "malformed_messages", "kills")
         return {
             **{name: self.total.counts[name] for name in names},
             "findings": len(self.total.findings),

@@ -65,7 +65,7 @@ class World:
             "PYTHONDONTWRITEBYTECODE": "1",
             instruments.FOLDER: str(self.folder),
         }
-        self.environment = {**self._home, **({instruments.ENGINE: "echo"} if echo else {}), **environment}
+        self.environment = {**self._home, **({instruments.ENGINE: "0"} if echo else {}), **environment}
 
     def __enter__(self) -> Self:
         return self

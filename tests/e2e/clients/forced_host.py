@@ -6,27 +6,18 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from pathlib import Path
 
 from completion.cancellation import CancelToken
-from completion.edits import NextEditRequest, NextEdits
 from completion.host.engine_protocol import LoadedEngine
 from completion.host.process.address import host_address
 from completion.host.process.sockets import own_socket
 from completion.host.server import HostServer, HostSettings
-from completion.memory import Held, MemoryPart
 from completion.progress import Progress
-from completion.request import (
-    Closing,
-    CompletionEvent,
-    CompletionRequest,
-    Statistics,
-    StopReason,
-    Suggestion,
-    WorkspaceUpdate,
-)
+from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion
 from tests.e2e.clients.cursors import CURSORS
+from tests.torture.echo_engine import EchoEngine
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 COMMAND = (sys.executable, "-P", "-m", "lsp_server", "--stdio")
@@ -48,7 +39,7 @@ def _key(before: str, after: str) -> str:
 KNOWN = {_key(one.before, one.after): one for one in CURSORS}
 
 
-class ForcedEngine:
+class ForcedEngine(EchoEngine):
     """Suggests what belongs to a known cursor, with the document's line ends, and nothing elsewhere."""
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
@@ -63,27 +54,6 @@ class ForcedEngine:
         yield CompletionEvent(
             found, done=True, stop_reason=StopReason.LINE_END, statistics=Statistics(), whole=len(found)
         )
-
-    def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
-        """Prepare nothing."""
-
-    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
-        """Keep nothing of the files."""
-        yield
-
-    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
-        """Propose none."""
-        return NextEdits()
-
-    def forget(self, closing: Closing) -> None:
-        """Forget nothing."""
-
-    def held(self) -> Mapping[MemoryPart, Held]:
-        """Return nothing."""
-        return {}
-
-    def close(self) -> None:
-        """Write nothing."""
 
     def load(self, progress: Progress) -> LoadedEngine:
         """Return the engine at once."""
