@@ -107,6 +107,29 @@ class Kernel:
             _state.noted[self.name] = self
 
 
+class InnerKernel:
+    """A function in machine code that only other compiled functions call.
+
+    Args:
+        make: Imports numba, and returns its compiled function.
+    """
+
+    __slots__ = ("_compiled", "_make")
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._compiled: Any = None
+
+    @property
+    def _numba_type_(self) -> Any:  # noqa: ANN401  as that of `Kernel`
+        from numba import types  # noqa: PLC0415  (numba is there already)
+
+        with _state.lock:
+            if self._compiled is None:
+                self._compiled = self._make()
+        return types.Dispatcher(self._compiled)
+
+
 class Callback:
     """A function in machine code that C code calls.
 
@@ -156,13 +179,24 @@ def compiled_freely(function: Function) -> Function:
     return _kernel(function, fastmath=True)
 
 
+def compiled_within(function: Function) -> Function:
+    """Compile a function as part of those that `compiled` marks and that call it; Python cannot call it."""
+
+    def make() -> Function:
+        from drafting.machine_code.functions import inner  # noqa: PLC0415  (imports numba)
+
+        return inner(function, error_model="numpy")
+
+    return cast("Function", InnerKernel(make))
+
+
 def _kernel(function: Function, *, fastmath: bool = False) -> Function:
     source: Any = function
 
-    def make() -> Any:  # noqa: ANN401
-        import numba  # noqa: PLC0415  (see the module)
+    def make() -> Function:
+        from drafting.machine_code.functions import entry  # noqa: PLC0415  (imports numba)
 
-        return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(source)
+        return entry(function, error_model="numpy", fastmath=fastmath)
 
     return cast("Function", Kernel(f"{source.__module__}:{source.__qualname__}", make))
 

@@ -119,7 +119,8 @@ class Drafters:
         self._workspaces.pop(key, None)
         self._recycling.pop(key, None)
 
-    def warm_up(self) -> None:
+    @staticmethod
+    def warm_up() -> None:
         """Compile all kernels before the first request: seconds at a machine's first run, then read from a cache."""
         scratch = Drafters(default_calibration(), StepCosts({0: 1.0, 4: 1.0}, 4), vocabulary_size=8)
         scratch.workspace("").update("path", [1, 2, 3, 4])

@@ -24,7 +24,7 @@ from drafting.calibration import (
     probability,
 )
 from drafting.candidate_pool import LOOKUPS, NOT_TAKEN, Pool
-from drafting.compiled import compiled
+from drafting.compiled import compiled, compiled_within
 from drafting.draft_budget import best_cut, may_pay, min_goodput
 from drafting.sources.ngram_index import NgramArrays
 from drafting.sources.prompt_lookup import RANKS, evidence, length_class, rank_continuations
@@ -75,7 +75,7 @@ def expand(pool: Pool, sources: Sources, calibration: CalibrationArrays, node: i
     _normalise(pool, first, path)
 
 
-@compiled
+@compiled_within
 def _look_up(pool: Pool, sources: Sources, tail: IntArray) -> None:
     """Find in every enabled source what followed the tail before."""
     pool.found[:] = 0
@@ -92,14 +92,14 @@ def _look_up(pool: Pool, sources: Sources, tail: IntArray) -> None:
         pool.recycled[1] = find_row(sources.recycling, ALONE, tail[-1])
 
 
-@compiled
+@compiled_within
 def _recycled_row(pool: Pool, sources: Sources, rows: int) -> IntArray:
     """Return the candidates after the last pair of tokens (0) or after the last token (1).  # [WIDTH]."""
     row: IntArray = sources.recycling.candidates[pool.recycled[rows]]
     return row
 
 
-@compiled
+@compiled_within
 def _add(pool: Pool, sources: Sources, calibration: CalibrationArrays, first: int, node: int, token: int) -> None:
     """Add one token after a node, with all evidence for it and its probability; skip a token that is there already."""
     if token < 0 or _contains(pool.tokens, first, pool.size[0], token):
@@ -120,18 +120,18 @@ def _add(pool: Pool, sources: Sources, calibration: CalibrationArrays, first: in
     pool.chances[at] = probability(calibration, pool.kinds[at], pool.weight_sets[at])
 
 
-@compiled
+@compiled_within
 def _matched(pool: Pool, lookup: int) -> int:
     """Return the class of the longest match that a lookup found, 0 for none."""
     return 1 + length_class(pool.lookups[lookup].longest[0]) if pool.found[lookup] > 0 else 0
 
 
-@compiled
+@compiled_within
 def _contains(tokens: IntArray, first: int, stop: int, token: int) -> bool:
     return bool(np.any(tokens[first:stop] == token))
 
 
-@compiled
+@compiled_within
 def _strongest(calibration: CalibrationArrays, kinds: IntArray) -> int:
     """Return the source whose evidence gives the highest odds."""
     best, highest = 0, -np.inf
@@ -143,7 +143,7 @@ def _strongest(calibration: CalibrationArrays, kinds: IntArray) -> int:
     return best
 
 
-@compiled
+@compiled_within
 def _normalise(pool: Pool, first: int, path: float) -> None:
     """Scale the probabilities of siblings, which exclude each other, to a sum of at most one."""
     total = np.float32(0.0)
@@ -187,7 +187,7 @@ def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms:
         expected += chance
         best_goodput = max(best_goodput, expected / costs_ms[node + 1])
         if pool.tokens[best] >= len(sources.final) or not sources.final[pool.tokens[best]]:
-            expand(pool, sources, calibration, node, pool.paths[best])
+            expand(pool, sources, calibration, np.int64(node), np.float64(pool.paths[best]))
     return best_cut(pool.paths[pool.picked[: pool.size[1]]], costs_ms)
 
 

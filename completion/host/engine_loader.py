@@ -101,12 +101,25 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
         if is_whole(untried):
             try_apart(settings, image, progress)
         else:
-            Thread(target=import_module, args=("completion.engine",)).start()  # this process only waits for the child
+            Thread(target=import_module, args=("completion.engine",)).start()  # this process only waits
+            _beside(f"{_CALLS}:compile_drafting")
             run_apart(f"{_CALLS}:call_kernels", settings, str(untried), progress=progress)
             trial = partial(try_apart, settings, image, silent)
     use_image(untried if trial else image)
     note_use(image, time.time())
     return trial
+
+
+def _beside(function: str) -> None:
+    """Let a child of its own compile what another one needs at its end, on another processor."""
+
+    def run() -> None:
+        try:
+            run_apart(function, progress=silent, limit_s=_LONGEST_TRIAL_S)
+        except ModelError as error:
+            _log.warning("The other child compiles all kernels: %s", error)
+
+    Thread(target=run, daemon=True).start()
 
 
 def try_apart(settings: HostSettings, image: Path, progress: Progress) -> None:

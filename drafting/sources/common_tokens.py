@@ -22,5 +22,6 @@ def common_recycling(digest: str) -> RecyclingArrays:
     with resources.files("drafting").joinpath("data", FILE).open("rb") as file, np.load(file) as arrays:
         if str(arrays["vocabulary"]) != digest:
             return memory
-        write_rows(memory, arrays["tokens"][:, 0], arrays["tokens"][:, 1], arrays["after"])
+        before, tokens = np.ascontiguousarray(arrays["tokens"].T)
+        write_rows(memory, before, tokens, arrays["after"])
     return memory

@@ -6,6 +6,7 @@ argument. Importing this module imports numba; see `drafting.compiled`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -41,8 +42,10 @@ from completion.grammar.lr.lexer_words import (
     WORD,
     WORDS,
 )
+from drafting.machine_code.functions import entry, inner
 
 _words = types.CPointer(types.int64)
+_entry = partial(entry, nogil=False)
 
 
 def _pointer_call(result: Any, *arguments: Any) -> Any:  # noqa: ANN401  numba's and llvmlite's types
@@ -96,7 +99,7 @@ def _continuation(w: Any, position: int) -> int:  # noqa: ANN401
     return byte & 0x3F if byte >> 6 == 0b10 else -1
 
 
-@njit  # type: ignore[untyped-decorator]
+@inner
 def _decode_long(w: Any, first: int) -> tuple[int, int]:  # noqa: ANN401
     """Return a code point of two to four bytes and its length; (−1, 1) for bytes that are not UTF-8."""
     position = w[POSITION]
@@ -115,7 +118,7 @@ def _decode_long(w: Any, first: int) -> tuple[int, int]:  # noqa: ANN401
     return code, length
 
 
-@njit  # type: ignore[untyped-decorator]
+@inner
 def _look(w: Any) -> None:  # noqa: ANN401
     """Read the character at the position into `lookahead`."""
     code, size = 0, 0
@@ -179,7 +182,7 @@ def log(lexer: Any) -> None:  # noqa: ANN401
     """Do nothing."""
 
 
-@njit  # type: ignore[untyped-decorator]
+@inner
 def _start(w: Any, offset: int) -> None:  # noqa: ANN401
     w[POSITION] = w[TOKEN_START] = offset
     w[MARK] = -1
@@ -187,7 +190,7 @@ def _start(w: Any, offset: int) -> None:  # noqa: ANN401
     _look(w)
 
 
-@njit  # type: ignore[untyped-decorator]
+@inner
 def _finish(w: Any) -> None:  # noqa: ANN401
     end = w[POSITION] if w[MARK] < 0 else w[MARK]
     w[OUT_END] = end
@@ -195,7 +198,7 @@ def _finish(w: Any) -> None:  # noqa: ANN401
     w[OUT_SYMBOL] = (w[HEAD] >> 32) & 0xFFFF
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@inner
 def _scan_external(w: Any, address: int, external_state: int, offset: int, state_bytes: int) -> bool:  # noqa: ANN401
     _call_deserialize(w[DESERIALIZE], w[PAYLOAD], w[BUFFER], state_bytes)
     _start(w, offset)
@@ -207,7 +210,7 @@ def _scan_external(w: Any, address: int, external_state: int, offset: int, state
     return True
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@_entry
 def lex(w: Any, address: int, modes: tuple[int, int], offset: int, state_bytes: int) -> int:  # noqa: ANN401
     """Fill the OUT words; return 2 for an external token, 1 for a token of the generated lexer, 0 for none."""
     lex_state, external_state = modes
@@ -235,7 +238,7 @@ def lex(w: Any, address: int, modes: tuple[int, int], offset: int, state_bytes: 
     return 1
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@_entry
 def next_letters(w: Any, address: int, text: Any, found: Any) -> int:  # noqa: ANN401
     """Try every letter as the last byte of `text`; write (letter, keyword, alive) to `found`; return the count."""
     count = 0

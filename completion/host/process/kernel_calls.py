@@ -26,6 +26,7 @@ from completion.request import (
     WorkspaceUpdate,
 )
 from drafting.compiled import note_calls, use_image, write_noted
+from drafting.session import Drafters
 
 _NICENESS = 10  # of the trial, which a user's requests should not feel, but which must end on a busy machine
 _SOURCE = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret"
@@ -47,6 +48,12 @@ _FIRST_EDITS = NextEditRequest(
     (LineEdit(0, ("def sum(first, second):",), ("def total(first, second):",)),),
     "python",
 )
+
+
+def compile_drafting(progress: Progress) -> None:
+    """Compile the drafters' kernels into numba's cache."""
+    Drafters.warm_up()
+    progress(FIRST_START, 1.0)
 
 
 def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None:

@@ -31,6 +31,7 @@ from completion.model.int8.kernels.vector import (
 )
 from completion.model.int8.kernels.views import CacheView, RowsView, Sequences, Sizes
 from drafting.arrays import FloatArray, IntArray
+from drafting.machine_code.functions import inner
 
 _ZERO, _NOTHING = np.float32(0.0), -np.float32(np.inf)
 
@@ -67,7 +68,7 @@ def from_bfloat(bits: np.uint16) -> np.float32:
     return float_of(np.int32(np.int64(bits) << 16))
 
 
-@njit
+@inner
 def write_row(
     layer: int,
     row: int,
@@ -127,7 +128,7 @@ def rotate_key(plain: FloatArray, angle: int, slot: int, keys: IntArray, cache: 
         block[other // 2, lane, other % 2] = to_bfloat(plain[other] * cosine + plain[i] * sine)
 
 
-@njit
+@inner
 def attend(
     layer: int,
     head: int,
@@ -202,7 +203,7 @@ def _first_seen(row: int, window: int, rows: RowsView) -> int:
     return max(0, rows.positions[row] + 1 - window)
 
 
-@njit
+@inner
 def _softmax(scores: int, begin: int, span: int, row: int, first: int, rows: RowsView, lanes: int) -> np.float32:
     """Turn a row of scores into e^(s − max), zero for slots that the row does not see; return their sum.
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.vector import FLOAT, FLOATS, INT, LONG, call, operation, pointer, splat
+from drafting.machine_code.functions import inner
 
 TILE_QUERIES = INSTRUCTIONS.tile_queries
 """Maximum number of queries computed together: each key and value is read and widened once for all of them."""
@@ -122,7 +123,7 @@ _scores_1, _scores_2, _scores_3, _scores_4, _scores_5, _scores_6 = (_scores(n) f
 _mixture_1, _mixture_2, _mixture_3, _mixture_4, _mixture_5, _mixture_6 = (_mixture(n) for n in range(1, 7))
 
 
-@njit
+@inner
 def score_span(queries: int, q: int, keys: int, head_dim: int, out: int, stride: int) -> None:
     """Compute the scores of 1 to 6 queries with 64 slots.
 
@@ -148,7 +149,7 @@ def score_span(queries: int, q: int, keys: int, head_dim: int, out: int, stride:
         _scores_6(q, keys, head_dim, out, stride)
 
 
-@njit
+@inner
 def mix_values(queries: int, p: int, stride: int, values: int, slots: int, out: int, out_stride: int) -> None:
     """Compute the weighted sums of values of 1 to 6 queries, 32 channels.
 

@@ -14,7 +14,7 @@ from functools import partial, reduce
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 
 from completion.model.int8.kernels.block_kinds import COLUMNS, KINDS, PIECES, STEPS, STRIP, BlockKind, Piece
@@ -32,6 +32,7 @@ from completion.model.int8.kernels.vector import (
     prefetch,
     splat,
 )
+from drafting.machine_code.functions import inner
 
 LINE_BYTES = 64
 """Bytes of a line: 32 int8, and eight words at the offsets below."""
@@ -203,7 +204,7 @@ _q5_0, _q8_0, _q4_k, _q6_k = (_tile(kind, one_row=False) for kind in KINDS)
 _one_q5_0, _one_q8_0, _one_q4_k, _one_q6_k = (_tile(kind, one_row=True) for kind in KINDS)
 
 
-@njit
+@inner
 def multiply_strip(kind: int, rows: int, lines: int, width: int, weights: int, out: int) -> None:
     """Add the product of rows with a strip to float32 sums.
 

@@ -26,6 +26,7 @@ from completion.model.int8.kernels.vector import (
     store_bytes,
 )
 from completion.model.int8.kernels.views import CacheView, CompressedView
+from drafting.machine_code.functions import entry
 
 _LINE = 2 * VALUE_CHANNELS
 """Bytes of a slot's group of values."""
@@ -34,7 +35,7 @@ _BELOW_EIGHTHS = np.int64(2**20 - 1)  # bits of a float32 after the third of its
 _TINY = np.float32(1e-30)
 
 
-@njit(nogil=True, cache=True)
+@entry
 def compress_slots(view: CacheView, into: CompressedView, first: int, step: int) -> None:
     """Round the first slots of every `step`-th layer from `first` on.
 
@@ -67,7 +68,7 @@ def compress_slots(view: CacheView, into: CompressedView, first: int, step: int)
                 key_bytes, value_bytes = key_bytes + head_dim, value_bytes + head_dim
 
 
-@njit(nogil=True, cache=True)
+@entry
 def expand_slots(compressed: CompressedView, view: CacheView, first: int, step: int) -> None:
     """Write the unrotated keys and the values of a compressed past back; see `compress_slots`."""
     layers, heads, slots, head_dim = compressed.keys.shape

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from numba import njit
 
 from completion.model.int8.kernels import kernel_sources
@@ -43,6 +44,7 @@ from completion.model.int8.kernels.sizes import (
 from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sequences, Sizes
 from completion.model.int8.kernels.work_sharing import claim, claim_near, finish, is_stopped, wait
 from drafting.arrays import FloatArray, IntArray
+from drafting.machine_code.functions import entry, inner
 
 _NEAR_ROWS = 16
 """Number of rows up to which a thread takes panels that are neighbours in memory, for which a step of few rows waits.
@@ -57,7 +59,7 @@ def _going_on(layer: int, sizes: Sizes, rows: RowsView) -> int:
     return len(rows.slots) if layer < sizes.layers - 1 else len(rows.wanted)
 
 
-@njit
+@inner
 def _attention_block(
     thread: int, layer: int, sizes: Sizes, table: IntArray, rows: RowsView, sequences: Sequences, buffers: Buffers
 ) -> None:
@@ -77,7 +79,7 @@ def _attention_block(
     _add_product(thread, stage + 5, count, sizes, attention, matrix, norm, buffers)
 
 
-@njit
+@inner
 def _mlp_block(thread: int, layer: int, sizes: Sizes, columns: IntArray, count: int, buffers: Buffers) -> None:
     """Compute x += W_down · (f(W_gate · norm(x)) ⊙ W_up · norm(x)), or W_down · f(W_up · norm(x)) without gate."""
     stage = layer * LAYER_STAGES + 7
@@ -92,7 +94,7 @@ def _mlp_block(thread: int, layer: int, sizes: Sizes, columns: IntArray, count: 
     _add_product(thread, stage + 3, count, sizes, gated, matrix, norm, buffers)
 
 
-@njit
+@inner
 def _add_product(
     thread: int,
     stage: int,
@@ -119,7 +121,7 @@ def _add_product(
     wait(counters, stage + 1, count)
 
 
-@njit
+@inner
 def _head(thread: int, sizes: Sizes, columns: IntArray, buffers: Buffers, outputs: Outputs) -> None:
     """Compute the logits of the first rows, and the maximum of every 64."""
     stage, count = sizes.layers * LAYER_STAGES, len(outputs.logits)
@@ -131,12 +133,12 @@ def _head(thread: int, sizes: Sizes, columns: IntArray, buffers: Buffers, output
     _panels(thread, stage + 1, count, panels, hidden, matrix, target, buffers)
 
 
-@njit
+@inner
 def _inputs(buffers: Buffers, width: int, group_width: int) -> Inputs:
     return Inputs(buffers.quantised.ctypes.data, buffers.factors.ctypes.data, width, group_width)
 
 
-@njit
+@inner
 def _normalise(stage: int, count: int, norm: IntArray, sizes: Sizes, inputs: Inputs, buffers: Buffers) -> None:
     """Quantise norm(x) of every row."""
     counters = buffers.counters.ctypes.data
@@ -150,7 +152,7 @@ def _normalise(stage: int, count: int, norm: IntArray, sizes: Sizes, inputs: Inp
     wait(counters, stage, count)
 
 
-@njit
+@inner
 def _quantise(stage: int, count: int, source: FloatArray, inputs: Inputs, buffers: Buffers) -> None:
     counters = buffers.counters.ctypes.data
     row = claim(counters, stage)
@@ -161,7 +163,7 @@ def _quantise(stage: int, count: int, source: FloatArray, inputs: Inputs, buffer
     wait(counters, stage, count)
 
 
-@njit
+@inner
 def _multiply(
     thread: int,
     stage: int,
@@ -174,12 +176,12 @@ def _multiply(
     buffers: Buffers,
 ) -> None:
     """Multiply all rows by a matrix of `outputs` channels."""
-    target = Target(kind, out.ctypes.data, out.shape[1], 0, 0)
+    target = Target(kind, out.ctypes.data, out.shape[1], np.uint64(0), 0)
     panels = (outputs + CHANNELS - 1) // CHANNELS
     _panels(thread, stage, count, panels, inputs, Matrix(matrix[0], matrix[1], matrix[2]), target, buffers)
 
 
-@njit
+@inner
 def _panels(
     thread: int, stage: int, count: int, panels: int, inputs: Inputs, matrix: Matrix, target: Target, buffers: Buffers
 ) -> None:
@@ -193,7 +195,7 @@ def _panels(
     wait(counters, stage, panels)
 
 
-@njit
+@inner
 def _write(
     stage: int, layer: int, sizes: Sizes, columns: IntArray, rows: RowsView, sequences: Sequences, buffers: Buffers
 ) -> None:
@@ -215,7 +217,7 @@ def _write(
     wait(counters, stage, count)
 
 
-@njit
+@inner
 def _attend(
     thread: int, stage: int, layer: int, sizes: Sizes, rows: RowsView, sequences: Sequences, buffers: Buffers
 ) -> None:
@@ -254,7 +256,7 @@ def _compiled(kernel_sources: str) -> Callable[..., None]:
     numba's cache on disk depends on one source file and on enclosed values, so the digest invalidates it.
     """
 
-    @njit(nogil=True, cache=True)
+    @entry
     def run_layers(
         thread: int,
         sizes: Sizes,

@@ -54,6 +54,7 @@ from completion.model.int8.kernels.vector import (
     store_float,
     store_floats,
 )
+from drafting.machine_code.functions import inner
 
 TILE_ROWS = INSTRUCTIONS.tile_rows
 """Maximum number of rows multiplied together."""
@@ -112,7 +113,7 @@ def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
 _tile_1, _tile_2, _tile_3, _tile_4, _tile_5, _tile_6 = (_tile(rows) for rows in range(1, 7))
 
 
-@njit
+@inner
 def multiply_tile(
     rows: int, x: int, stride: int, weights: int, depth: int, factors: int, factors_stride: int, out: int
 ) -> None:
@@ -169,7 +170,7 @@ class Target(NamedTuple):
     panels: int
 
 
-@njit
+@inner
 def multiply_panel(rows: int, panel: int, inputs: Inputs, matrix: Matrix, target: Target, sums_at: int) -> None:
     """Multiply all rows by one panel, in tiles of equal height.  sums_at: a thread's scratch, float32 [32, 64]."""
     by_amx = uses_amx(rows, inputs.group_width)
@@ -189,13 +190,13 @@ def multiply_panel(rows: int, panel: int, inputs: Inputs, matrix: Matrix, target
         first += height
 
 
-@njit
+@inner
 def uses_amx(rows: int, group_width: int) -> bool:
     """Return whether AMX computes a product; the thread's tile registers are configured then."""
     return _HAS_AMX and group_width != LINES and rows >= _AMX_FROM
 
 
-@njit
+@inner
 def _multiply_groups(
     first: int,
     rows: int,
@@ -217,7 +218,7 @@ def _multiply_groups(
             multiply_tile(rows, column, inputs.width, at, inputs.group_width, factors + 8 * group, stride, sums_at)
 
 
-@njit
+@inner
 def _multiply_strips(first: int, rows: int, panel: int, inputs: Inputs, matrix: Matrix, sums_at: int) -> None:
     """Add the products of a tile with a panel of four strips to its sums."""
     lines = inputs.bytes_at + 2 * first * inputs.width
@@ -226,7 +227,7 @@ def _multiply_strips(first: int, rows: int, panel: int, inputs: Inputs, matrix: 
         multiply_strip(load_long(strip + 8), rows, lines, inputs.width, load_long(strip), sums_at + 4 * STRIP * n)
 
 
-@njit
+@inner
 def finish_row(row: int, panel: int, matrix: Matrix, target: Target, sums_at: int) -> None:
     """Scale a row's sums by channel, add the bias, and write the result as the target's kind says.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from completion.model.int8.kernels.block_kinds import COLUMNS
 from completion.model.int8.kernels.block_product import LINE_BYTES, MINUS_SUM, MINUS_SUM_BY_OFFSET, SCALE
@@ -27,6 +26,7 @@ from completion.model.int8.kernels.vector import (
     sum_of_ints,
 )
 from drafting.arrays import IntArray
+from drafting.machine_code.functions import inner
 
 _MAX_INT8 = np.float32(127.0)
 _WEIGHT_OFFSET = np.int32(INSTRUCTIONS.weight_offset)
@@ -34,7 +34,7 @@ _TINY = np.float32(1e-30)  # lower bound on a row's maximum, so that a row of ze
 _OFFSET_5, _OFFSET_6, _OFFSET_8 = MINUS_SUM_BY_OFFSET[16], MINUS_SUM_BY_OFFSET[32], MINUS_SUM_BY_OFFSET[128]
 
 
-@njit
+@inner
 def normalise_row(x_at: int, weight_at: int, width: int, epsilon: float, out_at: int) -> None:
     """Compute x / √(mean(x²) + ε) · weight ("Root Mean Square Layer Normalization", equation 4).  # [width]."""
     squares = floats(np.float32(0.0))
@@ -47,7 +47,7 @@ def normalise_row(x_at: int, weight_at: int, width: int, epsilon: float, out_at:
         store_floats(out_at + at, load_floats(x_at + at) * factor * load_floats(weight_at + at))
 
 
-@njit
+@inner
 def normalise_wholly(x_at: int, columns: IntArray, width: int, epsilon: float, centred: bool, out_at: int) -> None:  # noqa: FBT001
     """Compute a norm with what a family may add: x centred before, a bias after.
 
@@ -75,14 +75,14 @@ def normalise_wholly(x_at: int, columns: IntArray, width: int, epsilon: float, c
         add_row(columns[2], width, out_at)
 
 
-@njit
+@inner
 def add_row(x_at: int, width: int, out_at: int) -> None:
     """Add a row to another one.  # [width] each."""
     for at in range(0, 4 * width, 4 * LANES):
         store_floats(out_at + at, load_floats(out_at + at) + load_floats(x_at + at))
 
 
-@njit
+@inner
 def quantise_lines(x_at: int, row: int, width: int, lines_at: int) -> None:
     """Quantise a row to lines of 32 columns, each with its own scale; see `block_product`."""
     line = lines_at + 2 * row * width
@@ -103,7 +103,7 @@ def quantise_lines(x_at: int, row: int, width: int, lines_at: int) -> None:
         line += LINE_BYTES
 
 
-@njit
+@inner
 def quantise_row(x_at: int, row: int, inputs: Inputs) -> None:
     """Quantise each group of a row's columns: int8 = nearest(x · 127 / max |x|).
 

@@ -16,12 +16,13 @@ from completion.model.int8.kernels.vector import (
 )
 from completion.model.int8.kernels.views import CacheView
 from drafting.arrays import IntArray
+from drafting.machine_code.functions import entry, inner
 
 _LINE = 4 * LANES
 """Bytes of a vector register, and of a group of 32 bfloat16 values."""
 
 
-@njit(nogil=True, cache=True)
+@entry
 def move_slots(view: CacheView, sources: IntArray, targets: IntArray, scratch: IntArray, first: int, step: int) -> None:
     """Copy slots as if all were copied at once, for every `step`-th layer from `first` on.
 
@@ -48,7 +49,7 @@ def move_slots(view: CacheView, sources: IntArray, targets: IntArray, scratch: I
                 _copy_rows(values + start + part * slots * _LINE, sources, targets, _LINE, scratch_at)
 
 
-@njit
+@inner
 def _copy_rows(rows: int, sources: IntArray, targets: IntArray, width: int, scratch: int) -> None:
     """Copy rows of `width` bytes through `scratch`, which then holds them in the order of `sources`."""
     for index, source in enumerate(sources):
