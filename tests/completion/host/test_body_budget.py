@@ -13,7 +13,7 @@ from completion.host.dialects.body_budget import Budget, JsonCount, UnfinishedBo
 from completion.host.errors import BodyInvalidError
 from completion.host.process.endpoint import endpoint_at
 from completion.host.server import HostSettings
-from tests.completion.host.conftest import raw_connection
+from tests.completion.host.conftest import authorization, raw_connection
 from tests.completion.host.paced_engine import PacedEngine
 from tests.completion.host.test_hostile_bodies import ADDRESSES, is_refusal, with_field
 
@@ -109,11 +109,13 @@ async def test_a_list_of_wrong_items_is_refused_for_its_first_one(start_host):
 
 async def half_body(runtime, size):
     """Send a large part of a body, as far as the host reads; return the connection."""
-    connection = raw_connection(endpoint_at(runtime / "test.sock"))
+    endpoint = endpoint_at(runtime / "test.sock")
+    connection = raw_connection(endpoint)
     connection.setblocking(False)
-    head = f"POST /v1/complete HTTP/1.1\r\nHost: a\r\nContent-Length: {size + 1}\r\n\r\n".encode()
+    headers = {"Host": "a", "Content-Length": size + 1} | authorization(endpoint)
+    head = "POST /v1/complete HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     with suppress(BrokenPipeError, ConnectionResetError):
-        await asyncio.get_running_loop().sock_sendall(connection, head + b" " * size)
+        await asyncio.get_running_loop().sock_sendall(connection, f"{head}\r\n".encode() + b" " * size)
     return connection
 
 
