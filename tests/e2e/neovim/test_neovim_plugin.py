@@ -1,4 +1,4 @@
-"""The Neovim plugin without a server: options, remainders, words and lines, keys, messages."""
+"""The Neovim plugin without a server: options, remainders, keys, messages."""
 
 from __future__ import annotations
 
@@ -49,19 +49,6 @@ def test_what_is_left_of_a_suggestion_after_typing(open_neovim):
 def test_windows_line_ends_become_line_feeds(open_neovim):
     left = left_of(open_neovim(), then="x = |", text="if a:\r\n  b\r\n", now="x = |")
     assert left == ["if a:\n  b\n", 0]
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [("foo(bar)", "foo"), (" + b", " +"), ("\n    return x", "\n    return"), ("(a, b)", "("), ("größe = 1", "größe")],
-)
-def test_the_first_word(open_neovim, text, word):
-    assert open_neovim().lua('return require("draftline.offer").first_word(...)', text) == word
-
-
-@pytest.mark.parametrize(("text", "line"), [("a + b\nc", "a + b"), ("\n  c\nd", "\n  c"), ("only", "only")])
-def test_the_first_line(open_neovim, text, line):
-    assert open_neovim().lua('return require("draftline.offer").first_line(...)', text) == line
 
 
 def test_a_misspelt_option_is_named_with_the_nearest_one(open_neovim):

@@ -120,6 +120,30 @@ def test_a_suggestion_that_replaces_a_closer_is_drawn_around_it_and_replaces_it(
     assert neovim.request("nvim_win_get_cursor", 0) == [1, len("f(a, b) + 1")]
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "accepted"),
+    [
+        ("<M-Right>", "foo(bar)", "foo"),
+        ("<M-Right>", " + b", " +"),
+        ("<M-Right>", "\n    return x", "\n    return"),
+        ("<M-Right>", "(a, b)", "("),
+        ("<M-Right>", "größe = 1", "größe"),
+        ("<M-C-Right>", "a + b\nc", "a + b"),
+        ("<M-C-Right>", "\n  c\nd", "\n  c"),
+        ("<M-C-Right>", "only", "only"),
+    ],
+)
+def test_the_next_word_and_the_next_line_are_accepted(serve, key, text, accepted):
+    neovim = serve({"x": [{"text": text}]})
+    neovim.type("ix")
+    neovim.wait_for_ghost()
+    neovim.type(key)
+    neovim.wait_for_lua(
+        "#vim.api.nvim_buf_get_lines(0, 0, -1, true)[1] > 1 or vim.api.nvim_buf_line_count(0) > 1", "a part"
+    )
+    assert "\n".join(neovim.lines()) == "x" + accepted
+
+
 def test_accepting_words_keeps_the_closer_of_an_earlier_bracket(serve):
     neovim = serve({"print(": [{"text": "foo(x), bar)", "replaced": ")"}]}, text="print()")
     neovim.type("f)i<M-\\>")

@@ -162,19 +162,4 @@ function M.fitting(offer, now)
   return indices
 end
 
---- Return the first word of a text with the blanks before it. A run of punctuation is a word.
----@param text string
----@return string
-function M.first_word(text)
-  local word = vim.fn.matchstr(text, [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]])
-  return word ~= "" and word or text
-end
-
---- Return a text up to the end of its first line. A text that begins with a line end includes the whole next line.
----@param text string
----@return string
-function M.first_line(text)
-  return text:match("^\n*[^\n]*")
-end
-
 return M

@@ -238,15 +238,15 @@ local function insert(now, text, replaced_bytes)
   vim.api.nvim_win_set_cursor(0, { now.row + #lines, column })
 end
 
---- Insert the part of the suggestion that `cut` returns. Runs between two undo breaks, see `draftline.accept`.
----@param cut fun(text: string): string
-function M.insert(cut)
+--- Insert the part of the suggestion that a Vim pattern matches. Runs between two undo breaks, see `draftline.accept`.
+---@param pattern string
+function M.insert(pattern)
   local now = offers.cursor()
   local remainder = offer and offers.remainder(offer, now)
   if not remainder or remainder.text == "" then
     return
   end
-  local part = cut(remainder.text)
+  local part = vim.fn.matchstr(remainder.text, pattern)
   if part == remainder.text and offer.is_done then
     local accepted = offer
     drop()
