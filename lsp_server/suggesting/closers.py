@@ -40,23 +40,32 @@ def closers_while_typing(text: str, replaced: str) -> list[Closer]:
 
     These are the ones that the text replaces, and a closer for each opener in it. More than the editor adds do no harm.
     """
-    places = places_of(text, replaced)
-    places += [len(text)] * (len(replaced) - len(places))
-    found = [Closer(character, 0, place) for character, place in zip(replaced, places, strict=True)]
+    places = _places_of_all(text, replaced)
+    closers = [Closer(character, 0, place) for character, place in zip(replaced, places, strict=True)]
     waiting: dict[str, list[int]] = defaultdict(list)
-    for delimiter in _DELIMITER.finditer(text):
-        opener, start = delimiter.group(), delimiter.start()
-        if start in places or opener.startswith("\\"):
+    for found in _DELIMITER.finditer(text):
+        delimiter, at = found.group(), found.start()
+        if at in places or delimiter.startswith("\\"):
             continue
-        if opens := waiting[opener]:
+        if opens := waiting[delimiter]:
             opened = opens.pop()
-            found += (Closer(character, opened, start + index) for index, character in enumerate(opener))
-        if closer := _CLOSER_OF.get(opener):  # a quote that closes may open for the editor
-            waiting[closer].append(delimiter.end())
-            found += (Closer(opener[0], start + 1, start + 1) for _ in opener[2:])  # the second of three quotes
-    found.sort(key=lambda closer: closer.end or 0)
+            closers += (Closer(character, opened, at + index) for index, character in enumerate(delimiter))
+        if closer := _CLOSER_OF.get(delimiter):  # a quote that closes may open for the editor
+            waiting[closer].append(found.end())
+            closers += (Closer(delimiter[0], at + 1, at + 1) for _ in delimiter[2:])  # the second of three quotes
+    closers.sort(key=lambda closer: closer.end or 0)
     unclosed = sorted(((start, closer) for closer, opens in waiting.items() for start in opens), reverse=True)
-    return [*found, *(Closer(character, start, None) for start, closer in unclosed for character in closer)]
+    return [*closers, *(Closer(character, start, None) for start, closer in unclosed for character in closer)]
+
+
+def _places_of_all(text: str, replaced: str) -> list[int]:
+    """Return the offset in a text of each of the characters that it replaces; its end for one that it does not have."""
+    known, places, at = places_of(text, replaced), list[int](), 0
+    for character, place in zip(replaced, known + [len(text)] * (len(replaced) - len(known)), strict=True):
+        nearer = text.find(character, at, place)  # as after brackets in a string
+        places.append(place if nearer < 0 or text.startswith(character, place) else nearer)
+        at = places[-1] + 1
+    return places
 
 
 def places_of(text: str, after: str) -> list[int]:
