@@ -216,7 +216,7 @@ def _register_tables(server: DraftlineServer) -> None:
 def _register_completion(server: DraftlineServer) -> None:
     # Without explicit options pygls does not advertise the capability.
     @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
-    async def inline_completion(params: types.InlineCompletionParams) -> types.InlineCompletionList:
+    async def inline_completion(params: types.InlineCompletionParams) -> dict[str, Any]:
         return await server.session.inline_completion(params)
 
     @server.feature(messages.EDIT)

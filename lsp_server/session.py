@@ -140,15 +140,15 @@ class Session:
 
     # --- completion -------------------------------------------------------------------------------------------------
 
-    async def inline_completion(self, params: types.InlineCompletionParams) -> types.InlineCompletionList:
+    async def inline_completion(self, params: types.InlineCompletionParams) -> dict[str, Any]:
         """Answer `textDocument/inlineCompletion`."""
         invoked = params.context.trigger_kind is types.InlineCompletionTriggerKind.Invoked
         query = self._query(params.text_document.uri, params.position, invoked=invoked)
         if query is None:
-            return types.InlineCompletionList(items=[])
+            return {"items": []}
         query = replace(query, selected=selected_text(query, params.context.selected_completion_info))
         answer = await self.completer.answer(query)
-        return types.InlineCompletionList(items=items.inline_items(query, answer))
+        return {"items": items.inline_items(query, answer)}
 
     async def list_completion(self, params: types.CompletionParams) -> types.CompletionList:
         """Answer `textDocument/completion` for a client without inline completion."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
@@ -13,19 +14,21 @@ from lsp_server.documents.text_lines import split_lines
 from lsp_server.gate.features import is_word_character
 from lsp_server.messages import ACCEPTED_COMMAND
 from lsp_server.settings.item_range import ItemRange
+from lsp_server.suggesting.closers import closers_while_typing
 from lsp_server.suggesting.narrowing import Remainder, inserted
 from lsp_server.suggesting.query import Answer, Query
 
+_LINE_END = re.compile(r"\r\n?")
 
-def inline_items(query: Query, answer: Answer) -> list[types.InlineCompletionItem]:
-    """Return the items of `textDocument/inlineCompletion`. Their command reports an acceptance to the server."""
-    fitted = (_with_line(query, left) if query.item_range is ItemRange.LINE else left for left in answer.remainders)
-    return [
-        types.InlineCompletionItem(
-            insert_text=left.text, range=_replaced_range(query, left), command=_command(answer, left)
-        )
-        for left in fitted
-    ]
+
+def inline_items(query: Query, answer: Answer) -> list[dict[str, Any]]:
+    """Return the items of `textDocument/inlineCompletion`. Their command reports an acceptance to the server.
+
+    With their `closers` a client can narrow them while the user types, without a rule of its own.
+    """
+    fits_line = query.item_range is ItemRange.LINE
+    fitted = (_with_line(query, left) if fits_line else left for left in answer.remainders)
+    return [_inline_item(query, answer, left) for left in fitted]
 
 
 def list_items(query: Query, answer: Answer) -> list[types.CompletionItem]:
@@ -61,12 +64,30 @@ def partial_params(query: Query, answer: Answer, *, done: bool) -> dict[str, Any
         "id": answer.id,
         "uri": query.document.uri,
         "version": query.version,
-        "position": _position(query.position),
-        "items": [
-            {"insertText": left.text, "range": _range(_replaced_range(query, left))} for left in answer.remainders
-        ],
+        "position": query.position,
+        "items": inline_items(query, answer),
         "done": done,
     }
+
+
+def _inline_item(query: Query, answer: Answer, left: Remainder) -> dict[str, Any]:
+    return {
+        "insertText": left.text,
+        "range": _replaced_range(query, left),
+        "closers": _closers(query, left),
+        "command": _command(answer, left),
+    }
+
+
+def _closers(query: Query, left: Remainder) -> list[dict[str, Any]]:
+    """Return the closers of an item. Their offsets count a line end as one unit."""
+    text = _LINE_END.sub("\n", left.text)
+    closers = closers_while_typing(text, query.situation.suffix[: left.replace_after])
+    return [
+        {"character": character, "from": _units(query, text[:start])}
+        | ({} if end is None else {"to": _units(query, text[:end])})
+        for character, start, end in closers
+    ]
 
 
 def _with_line(query: Query, left: Remainder) -> Remainder:
@@ -129,11 +150,3 @@ def _word_before(query: Query) -> str:
 
 def _units(query: Query, text: str) -> int:
     return units_from_column(text, len(text), query.document.encoding)
-
-
-def _position(position: types.Position) -> dict[str, int]:
-    return {"line": position.line, "character": position.character}
-
-
-def _range(range_: types.Range) -> dict[str, Any]:
-    return {"start": _position(range_.start), "end": _position(range_.end)}

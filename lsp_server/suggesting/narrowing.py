@@ -11,9 +11,7 @@ from completion.syntax.brackets import CLOSERS as BRACKET_CLOSERS
 from completion.syntax.brackets import scan
 from completion.syntax.lexer import CLOSER_OF
 from lsp_server.gate.features import typed_between
-
-CLOSERS = frozenset(")]}>\"'`")
-"""Characters that editors insert after the cursor when the user types their opener."""
+from lsp_server.suggesting.closers import CLOSERS, MAX_CLOSERS, places_of, string_around
 
 _LINE_END = re.compile(r"[\r\n]")
 _ADDITION = re.compile(r"""([)\]}>"'`]{0,3}?)(?:(?:\r\n|\r|\n)[ \t]*(?=[)\]}]|</)|</([\w.:-]*)>)""")
@@ -21,10 +19,6 @@ _ADDITION = re.compile(r"""([)\]}>"'`]{0,3}?)(?:(?:\r\n|\r|\n)[ \t]*(?=[)\]}]|</
 
 _SEPARATORS = (",", ";", ":")
 _MAX_ADDITIONS = 6  # line ends and end tags that one suggestion brings while it is typed
-_QUOTES = ('"""', "'''", '"', "'", "`")
-
-MAX_CLOSERS = 3
-"""Maximum number of closers that an editor adds at one key, or that are typed over while as many others are added."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +109,7 @@ def shortened(left: Remainder, length: int, now: Situation) -> Remainder:
     text, whole = left.text[:length], left.replace_after
     later = now.suffix[whole : whole + _opened_later(left.text, length, now.suffix)]
     closers = now.suffix[:whole] + "".join(takewhile(CLOSERS.__contains__, later))
-    own = _own_closers(text, closers)
+    own = len(places_of(text, closers))
     replaced = own - _opened_again(text, closers[:own])
     last, after = text.rstrip(" \t")[-1:], now.suffix[replaced:].lstrip(" \t")
     if last in _SEPARATORS and after.startswith(last):
@@ -194,7 +188,7 @@ def _before_end_tag(text: str, name: str) -> str:
 
 def _before_closer(text: str, own: str) -> str:
     """Return the lines of a text before the bracket that closes what is open at the cursor outside of `own` closers."""
-    unopened = scan(text, "", _string_around(own)).unopened
+    unopened = scan(text, "", string_around(own)).unopened
     count = sum(closer in BRACKET_CLOSERS for closer in own)
     return text[: unopened[count].offset].rstrip() if len(unopened) > count else text
 
@@ -221,48 +215,20 @@ def _replaced(start: Situation, now: Situation, replace_after: int, text: str) -
     It replaces a closer that the editor added if it contains that closer itself.
     """
     over, added = _closer_changes(start, now) or (0, 0)
-    closed = _own_closers(text, now.suffix[:added]) if added else 0
+    closed = len(places_of(text, now.suffix[:added])) if added else 0
     if closed < added:
         return closed
     return replace_after - over + closed if replace_after >= over else None
 
 
-def _own_closers(text: str, after: str) -> int:
-    """Return how many of the characters after the cursor the text at the cursor contains itself.
-
-    These are closers whose opener is before the cursor, in their order, and the punctuation that follows them.
-    """
-    string = _string_around(after)
-    found = scan(text, "", string)
-    if string and not text[: found.string_end].endswith(string):
-        return 0
-    count, at = len(string), found.string_end
-    unopened = iter(found.unopened)
-    for place, character in enumerate(after[len(string) :], len(string) + 1):
-        if character in BRACKET_CLOSERS:
-            closer = next(unopened, None)
-            if closer is None or closer.character != character:
-                break
-            count, at = place, closer.offset + 1
-        elif text.startswith(character, at) or (character == ">" and ">" in text[at:]):
-            count, at = place, text.index(character, at) + 1
-    return count
-
-
 def _first_replaced(text: str, replaced: str) -> int:
     """Return where a text contains the first of the characters that it replaces; 0 if that is nowhere."""
-    string = _string_around(replaced)
-    found = scan(text, "", string)
-    if string:
-        return max(0, found.string_end - len(string))
-    if replaced[0] in BRACKET_CLOSERS:
-        return found.unopened[0].offset if found.unopened else 0
-    return max(0, text.find(replaced[0]))
+    return next(iter(places_of(text, replaced)), max(0, text.find(replaced[0])))
 
 
 def _opened_later(text: str, length: int, after: str) -> int:
     """Return the length of the closers of what a text opens after its first `length` characters and does not close."""
-    string = _string_around(after)
+    string = string_around(after)
     opens_string = bool(string) and text.count(string, length) % 2 == 1
     return len(string) * opens_string + sum(bracket.offset >= length for bracket in scan(text, "", string).open)
 
@@ -272,14 +238,9 @@ def _opened_again(text: str, closed: str) -> int:
 
     Two quotes that begin a text are the rest of three: one does not close what these open.
     """
-    string = _string_around(closed)
+    string = string_around(closed)
     in_string = string if string and text.count(string) % 2 == 0 and not text.startswith(2 * string) else ""
     code = text[: text.rindex(in_string)] if in_string else text
     opened = reversed(scan(code, "", string).open)
     closers = in_string + "".join(CLOSER_OF[bracket.character] for bracket in opened)
     return max(count for count in range(len(closers) + 1) if closed.endswith(closers[:count]))
-
-
-def _string_around(after: str) -> str:
-    """Return the delimiter after the cursor, of the string around it; "" if there is none."""
-    return next((quotes for quotes in _QUOTES if after.startswith(quotes)), "")

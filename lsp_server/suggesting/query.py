@@ -16,8 +16,9 @@ from lsp_server.settings.client_profile import ClientProfile
 from lsp_server.settings.experiment import Arm
 from lsp_server.settings.item_range import ItemRange
 from lsp_server.settings.table import Settings
+from lsp_server.suggesting.closers import CLOSERS, MAX_CLOSERS
 from lsp_server.suggesting.generation import Generation
-from lsp_server.suggesting.narrowing import CLOSERS, MAX_CLOSERS, Remainder, Situation
+from lsp_server.suggesting.narrowing import Remainder, Situation
 
 EXTRA_WHEN_INVOKED = 2
 """Number of suggestions that a manual request asks for beyond the setting: the user wants others to choose from."""

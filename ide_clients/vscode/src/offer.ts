@@ -13,18 +13,30 @@ export interface AcceptCommand {
   readonly arguments?: readonly unknown[];
 }
 
-/** A suggestion: the text to insert at the cursor, and the number of characters after the cursor that it replaces. */
+/**
+ * A character that may stand after the cursor once `from` characters of a text are typed, and the offset `to` of the same one
+ * in the text. From 0 on: the text replaces it. Without `to`: the text does not have it, and it stays.
+ */
+export interface Closer {
+  readonly character: string;
+  readonly from: number;
+  readonly to?: number;
+}
+
+/** A suggestion: the text to insert at the cursor, how many characters after the cursor it replaces, and its closers. */
 export interface Item {
   readonly text: string;
   readonly replaced: number;
+  readonly closers: readonly Closer[]; // in the order in which they stand after the cursor
   readonly command: AcceptCommand;
 }
 
 /** An item as the server sends it. */
 export interface RawItem {
-  readonly insertText: string | { readonly value: string };
-  readonly range?: { readonly start: Position; readonly end: Position };
-  readonly command?: AcceptCommand;
+  readonly insertText: string;
+  readonly range: { readonly start: Position; readonly end: Position };
+  readonly closers: readonly Closer[];
+  readonly command: AcceptCommand;
 }
 
 /** Where a request was made: document, version, cursor, and the text before and after the cursor on its line. */
@@ -47,7 +59,6 @@ export interface Offer {
 
 /** The notification with text that is still growing. */
 export interface PartialCompletion {
-  readonly id: string;
   readonly uri: string;
   readonly version: number;
   readonly position: Position;
@@ -75,44 +86,17 @@ export interface TextSource {
   readonly lineCount: number;
 }
 
-const CLOSERS = /^[)\]}>"'`]*$/;
-const OPENERS: Record<string, string | undefined> = { ")": "(", "]": "[", "}": "{" };
-const QUOTES = "\"'`";
 const PAIRS = ["()", "[]", "{}", "<>", '""', "''", "``"]; // what the editor inserts when the user types an opener
 const MAX_CLOSERS = 3; // that the editor adds at once
-const ACCEPTED = "draftline.accepted";
 
-function readItem(raw: RawItem, origin: Origin, id: string, index: number): Item | undefined {
-  const insertText = typeof raw.insertText === "string" ? raw.insertText : raw.insertText.value;
-  const text = insertText.replaceAll(/\r\n?/g, "\n");
-  const command = raw.command ?? { title: "", command: ACCEPTED, arguments: [id, index] };
-  if (!raw.range) {
-    return { text, replaced: 0, command };
-  }
-  const { start, end } = raw.range;
-  if (start.line !== origin.position.line || end.line !== origin.position.line) {
-    return undefined;
-  }
-  // The text must start with the part of the range before the cursor. Otherwise it does not insert text.
-  const before = origin.head.slice(start.character);
-  if (!text.startsWith(before)) {
-    return undefined;
-  }
-  return { text: text.slice(before.length), replaced: Math.max(0, end.character - origin.position.character), command };
-}
-
-/** Read the server's items. Return undefined if none of them can be shown. */
-export function readOffer(
-  rawItems: readonly RawItem[],
-  origin: Origin,
-  serial: number,
-  done: boolean,
-  id?: string,
-): Offer | undefined {
-  const first: unknown = rawItems[0]?.command?.arguments?.[0];
-  const known = id ?? (typeof first === "string" ? first : "");
-  const items = rawItems.map((raw, index) => readItem(raw, origin, known, index)).filter((item) => item !== undefined);
-  return items.length > 0 ? { id: known, serial, origin, items, done } : undefined;
+/** Read the server's items. Return undefined if there are none. */
+export function readOffer(rawItems: readonly RawItem[], origin: Origin, serial: number, done: boolean): Offer | undefined {
+  const items = rawItems.map(({ insertText, range, closers, command }) => {
+    const replaced = range.end.character - range.start.character;
+    return { text: insertText.replaceAll(/\r\n?/g, "\n"), replaced, closers, command };
+  });
+  const id = items[0]?.command.arguments?.[0];
+  return typeof id === "string" ? { id, serial, origin, items, done } : undefined;
 }
 
 /** Return whether streamed text belongs to a request. Text for another version of the document does not. */
@@ -157,51 +141,21 @@ function textBetween(document: TextSource, from: Position, to: Position): string
 }
 
 /**
- * Return how often a text has a closer that it does not open. Each quote counts that is not escaped: it can end a string from
- * before the text.
+ * Return how many of the characters after the cursor a text contains itself after its first `typed` characters. `standing` is
+ * what stands there before the text that the item keeps. Return undefined if it is neither what stood there nor closers.
  */
-function unopened(text: string, closer: string): number {
-  let [open, found] = [0, 0];
-  for (const character of QUOTES.includes(closer) ? text.replaceAll(/\\./gs, "") : text) {
-    if (character === OPENERS[closer]) {
-      open++;
-    } else if (character === closer && open > 0) {
-      open--;
-    } else if (character === closer) {
-      found++;
+function containedIn({ closers }: Item, typed: number, standing: string): number | undefined {
+  let [left, contained] = [standing, 0];
+  for (const { character, from, to = Infinity } of closers.toReversed()) {
+    const stoodThere = from === 0; // until it is typed over, which some editors do not do
+    if (left.endsWith(character) && from <= typed && (stoodThere || typed <= to)) {
+      left = left.slice(0, -character.length);
+      contained += to === Infinity ? 0 : character.length;
+    } else if (stoodThere && typed <= to) {
+      return undefined;
     }
   }
-  return found;
-}
-
-/**
- * Return how many closers the user typed over, and how many the editor added after the cursor since the request. Both changed
- * where a string was closed and a call opened: `"|")` becomes `", (|))`. Return undefined if the text changed in another way.
- */
-function closerChanges(tail: string, now: string, typed: string): { over: number; added: number } | undefined {
-  const fewest = Math.max(0, tail.length - now.length);
-  for (let over = fewest; over <= Math.max(fewest, MAX_CLOSERS); over++) {
-    const added = now.length - tail.length + over;
-    const [before, after] = [tail.slice(0, over), now.slice(0, added)];
-    const isTyped = before.split("").every((one) => unopened(typed, one) >= before.split(one).length - 1);
-    if (tail.slice(over) === now.slice(added) && CLOSERS.test(before + after) && isTyped) {
-      return { over, added };
-    }
-  }
-  return undefined;
-}
-
-/**
- * Return how many of the closers that the editor added a text contains itself. It may be only the start of a suggestion. Of an
- * even number of quotes, none closes a string from before the text.
- */
-function ownClosers(text: string, added: string): number {
-  const isOwn = (closer: string, index: number) => {
-    const found = unopened(text, closer);
-    return (QUOTES.includes(closer) ? found % 2 : found) >= added.slice(0, index + 1).split(closer).length - 1;
-  };
-  const first = added.split("").findIndex((closer, index) => !isOwn(closer, index));
-  return first < 0 ? added.length : first;
+  return left === "" ? contained : undefined;
 }
 
 /** Return what remains of each item at the cursor. The list is empty if the user typed something else. */
@@ -215,19 +169,16 @@ export function remaindersOf(offer: Offer, document: TextSource, cursor: Positio
     return [];
   }
   const after = document.lineAt(cursor.line).text.slice(cursor.character);
-  const changes = closerChanges(tail, after, typed);
-  if (changes === undefined) {
-    return [];
-  }
-  const { over, added } = changes;
-  return offer.items
-    .filter((item) => item.text.startsWith(typed) || (!offer.done && typed.startsWith(item.text)))
-    .map((item) => {
-      const text = item.text.slice(typed.length);
-      const own = ownClosers(text, after.slice(0, added));
-      return { item, text, typed, replaced: own < added ? own : item.replaced - over + own };
-    })
-    .filter(({ replaced }) => replaced >= 0);
+  return offer.items.flatMap((item) => {
+    const kept = tail.slice(item.replaced);
+    const text = item.text.slice(typed.length);
+    const isAhead = !offer.done && typed.startsWith(item.text); // of a text that grows
+    if (!after.endsWith(kept) || !(isAhead || item.text.startsWith(typed))) {
+      return [];
+    }
+    const replaced = isAhead ? 0 : containedIn(item, typed.length, after.slice(0, after.length - kept.length));
+    return replaced === undefined ? [] : [{ item, text, typed, replaced }];
+  });
 }
 
 /**
@@ -244,13 +195,12 @@ export function continuing(
 
 /** Return what remains of each item after a change, at a likely cursor: after the new text, or before closers at its end. */
 export function remaindersAfter(offer: Offer, document: TextSource, { range: { start }, text }: Change): Remainder[] {
-  for (let length = text.length; length >= 0; length--) {
-    const lines = text.slice(0, length).split(/\r\n|\r|\n/);
-    const line = start.line + lines.length - 1;
-    const character = (lines.length === 1 ? start.character : 0) + (lines.at(-1)?.length ?? 0);
-    const remainders = remaindersOf(offer, document, { line, character });
-    const isLast = text.length - length === MAX_CLOSERS || !CLOSERS.test(text.slice(length - 1, length));
-    if (remainders.length > 0 || isLast) {
+  const lines = text.split(/\r\n|\r|\n/);
+  const [line, first] = [start.line + lines.length - 1, lines.length === 1 ? start.character : 0];
+  const last = lines.at(-1)?.length ?? 0;
+  for (let length = last; length >= Math.max(0, last - MAX_CLOSERS); length--) {
+    const remainders = remaindersOf(offer, document, { line, character: first + length });
+    if (remainders.length > 0) {
       return remainders;
     }
   }

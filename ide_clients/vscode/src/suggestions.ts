@@ -75,7 +75,7 @@ export class Suggestions implements vscode.Disposable {
   /** Show text that is still growing. */
   onPartial(partial: PartialCompletion): void {
     const request = this.pending.findLast(({ origin }) => answers(partial, origin));
-    const offer = request && readOffer(partial.items, request.origin, request.serial, partial.done, partial.id);
+    const offer = request && readOffer(partial.items, request.origin, request.serial, partial.done);
     if (request && !request.shown.startsWith(offer?.items[0]?.text ?? "")) {
       this.adopt(offer, request);
     }
@@ -192,8 +192,7 @@ export class Suggestions implements vscode.Disposable {
   private async send(client: LanguageClient, params: InlineCompletionParams, request: PendingRequest): Promise<void> {
     let offer: Offer | undefined;
     try {
-      const result = await client.sendRequest(InlineCompletionRequest.type, params);
-      const items = (Array.isArray(result) ? result : (result?.items ?? [])) as RawItem[];
+      const { items } = await client.sendRequest<{ items: RawItem[] }>(InlineCompletionRequest.method, params);
       offer = readOffer(items, request.origin, request.serial, true);
     } catch (error) {
       client.debug(`inline completion: ${reasonOf(error)}`);

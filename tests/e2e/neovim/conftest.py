@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.editor_latency.neovim_driver import Neovim
+from tests.narrowing_cases import closers_sent
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PLUGIN = REPOSITORY / "ide_clients" / "neovim"
@@ -31,16 +33,18 @@ vim.api.nvim_create_autocmd({{ "LspRequest", "LspNotify" }}, {{
 """
 
 # A language server in Lua. `answers[text before the cursor]` has the items for an automatic request, `more[...]` those
-# for a manual request. `tell` sends a notification, `crash` ends the server. A request with its text in `held` waits
-# until `waiting[text]` runs. `started` has the parameters of each start.
+# for a manual request: a `text`, the characters that it `replaced`, and its `closers`. `tell` sends a notification,
+# `crash` ends the server. A request with its text in `held` waits until `waiting[text]` runs. `started` has the
+# parameters of each start.
 SERVER = """
 answers, more, held, accepted, waiting, started = ANSWERS, MORE, HELD, {}, {}, {}
 version, versions = 0, {} -- of the document: the current one, and that of the last request at each column
-local function items_at(list, position)
+function items_at(list, position)
   return vim.iter(ipairs(list or {})):map(function(index, one)
-    local to = { line = position.line, character = position.character + (one.replaced or 0) }
+    local to = { line = position.line, character = position.character + #(one.replaced or "") }
     return {
       insertText = one.text,
+      closers = one.closers,
       range = { start = position, ["end"] = to },
       command = { title = "", command = "draftline.accepted", arguments = { "offer", index - 1 } },
     }
@@ -152,6 +156,9 @@ def serve(open_neovim, tmp_path):
     def serve_one(answers, *, more=None, held=(), text="", start=set_up, options=""):
         def lua(value):
             return f"vim.json.decode([==[{json.dumps(value)}]==])"
+
+        for one in itertools.chain(*answers.values(), *(more or {}).values()):
+            one["closers"] = closers_sent(one["text"], one.get("replaced", ""))
 
         file = tmp_path / "example.txt"
         file.write_text(text, encoding="utf-8")

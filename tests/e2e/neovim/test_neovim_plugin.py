@@ -1,4 +1,4 @@
-"""The Neovim plugin without a server: options, remainders, words and lines, keys, messages."""
+"""The Neovim plugin without a server: options, remainders, keys, messages."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from tests.narrowing_cases import NARROWING_CASES
 pytestmark = pytest.mark.neovim
 
 REMAINDER = """
-local text, head, tail, replaced, grows, now, now_row, now_column = ...
+local text, head, tail, replaced, closers, grows, now, now_row, now_column = ...
 local offers = require("draftline.offer")
 local bufnr = vim.api.nvim_get_current_buf()
-local origin = { bufnr = bufnr, row = 0, column = #head, head = head, tail = tail, closed = 0 }
+local origin = { bufnr = bufnr, row = 0, column = #head, head = head, tail = tail }
 local range = { start = { line = 0, character = #head }, ["end"] = { line = 0, character = #head + replaced } }
-local offer = offers.read({ { insertText = text, range = range } }, origin, "utf-8", "x")
+local command = { command = "draftline.accepted", arguments = { "x", 0 } }
+local raw = { insertText = text, range = range, closers = closers, command = command }
+local offer = offers.read({ raw }, origin, "utf-8")
 offer.is_done = not grows
 vim.api.nvim_buf_set_lines(0, 0, -1, true, vim.split(now, "\\n"))
 local line = vim.api.nvim_buf_get_lines(0, now_row, now_row + 1, true)[1]
@@ -31,11 +33,11 @@ return remainder and { remainder.text, #remainder.replaced } or vim.NIL
 """
 
 
-def left_of(neovim, *, then, text, now, replaced=0, grows=False, **_):
+def left_of(neovim, *, then, text, now, replaced=0, closers=(), grows=False, **_):
     """Return what is left at the bar in `now` of a text that was suggested at the bar in the line `then`."""
     before = now.partition("|")[0].split("\n")
     place = len(before) - 1, len(before[-1].encode())
-    return neovim.lua(REMAINDER, text, *then.split("|"), replaced, grows, now.replace("|", ""), *place)
+    return neovim.lua(REMAINDER, text, *then.split("|"), replaced, list(closers), grows, now.replace("|", ""), *place)
 
 
 def test_what_is_left_of_a_suggestion_after_typing(open_neovim):
@@ -44,45 +46,9 @@ def test_what_is_left_of_a_suggestion_after_typing(open_neovim):
     assert left == {case["case"]: case["left"] for case in NARROWING_CASES}
 
 
-def test_a_closer_that_is_on_another_line_now_was_not_typed_over(open_neovim):
-    left = left_of(open_neovim(), then="f(|)", text="\n  g(x)\n)", replaced=1, now="f(\n  g(x)|\n)")
-    assert left is None
-
-
 def test_windows_line_ends_become_line_feeds(open_neovim):
     left = left_of(open_neovim(), then="x = |", text="if a:\r\n  b\r\n", now="x = |")
     assert left == ["if a:\n  b\n", 0]
-
-
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [("foo(bar)", "foo"), (" + b", " +"), ("\n    return x", "\n    return"), ("(a, b)", "("), ("größe = 1", "größe")],
-)
-def test_the_first_word(open_neovim, text, word):
-    assert open_neovim().lua('return require("draftline.offer").first_word(...)', text) == word
-
-
-@pytest.mark.parametrize(("text", "line"), [("a + b\nc", "a + b"), ("\n  c\nd", "\n  c"), ("only", "only")])
-def test_the_first_line(open_neovim, text, line):
-    assert open_neovim().lua('return require("draftline.offer").first_line(...)', text) == line
-
-
-@pytest.mark.parametrize(
-    ("text", "part", "replaced", "closed"),
-    [
-        ("foo(x), bar)", "foo(x),", ")", 0),
-        ("foo(x), bar)", "foo(x), bar)", ")", 1),
-        ("x), bar)", "x),", ")", 0),  # `foo(` was accepted before
-        ("x), bar)", "x),", "))", 1),  # it was typed, and the editor added its closer
-        ("1)])", "1)]", ")])", 2),
-        ('a", b["c"])', 'a",', '")', 1),
-        ("a, b", "a,", ")", 0),
-    ],
-)
-def test_a_part_replaces_only_closers_of_brackets_that_the_text_does_not_open(
-    open_neovim, text, part, replaced, closed
-):
-    assert open_neovim().lua('return require("draftline.offer").closed_by(...)', text, part, replaced) == closed
 
 
 def test_a_misspelt_option_is_named_with_the_nearest_one(open_neovim):

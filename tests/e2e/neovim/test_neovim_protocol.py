@@ -6,21 +6,22 @@ import json
 
 import pytest
 
+from tests.narrowing_cases import closers_sent
+
 pytestmark = pytest.mark.neovim
 
 
-def partial(*texts: str, character: int, done: bool = False, replaced: int = 0, version: str = "nil") -> str:
+def partial(*texts: str, character: int, done: bool = False, version: str = "nil") -> str:
     """Return Lua code that sends growing text for a request at a column of line 0.
 
     `version` is the version of the document at that request, in Lua; nil: that of the last request at the column.
     """
     position = f"{{ line = 0, character = {character} }}"
-    end = f"{{ line = 0, character = {character + replaced} }}"
-    span = f"range = {{ start = {position}, ['end'] = {end} }}"
-    items = ", ".join(f"{{ insertText = {json.dumps(text)}, {span} }}" for text in texts)
+    items = json.dumps([{"text": text, "closers": closers_sent(text)} for text in texts])
     return (
-        f"tell('draftline/partialCompletion', {{ id = 'offer', uri = vim.uri_from_bufnr(0), version = {version}, "
-        f"position = {position}, done = {str(done).lower()}, items = {{ {items} }} }})"
+        f"tell('draftline/partialCompletion', {{ uri = vim.uri_from_bufnr(0), version = {version}, "
+        f"position = {position}, done = {str(done).lower()}, "
+        f"items = items_at(vim.json.decode([==[{items}]==]), {position}) }})"
     )
 
 
@@ -109,7 +110,7 @@ def test_typing_onto_an_alternative_shows_it_rejects_nothing_and_counts_what_sti
 
 
 def test_a_suggestion_that_replaces_a_closer_is_drawn_around_it_and_replaces_it(serve):
-    neovim = serve({"f(": [{"text": "a, b) + 1", "replaced": 1}]})
+    neovim = serve({"f(": [{"text": "a, b) + 1", "replaced": ")"}]})
     neovim.lua("vim.keymap.set([[i]], [[(]], [[()<Left>]]) vim.o.cursorline = true")
     neovim.type("if(")
     neovim.wait_for_ghost(lambda ghost: ghost == "a, b + 1")  # not in the colours of the highlighted bracket
@@ -119,8 +120,32 @@ def test_a_suggestion_that_replaces_a_closer_is_drawn_around_it_and_replaces_it(
     assert neovim.request("nvim_win_get_cursor", 0) == [1, len("f(a, b) + 1")]
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "accepted"),
+    [
+        ("<M-Right>", "foo(bar)", "foo"),
+        ("<M-Right>", " + b", " +"),
+        ("<M-Right>", "\n    return x", "\n    return"),
+        ("<M-Right>", "(a, b)", "("),
+        ("<M-Right>", "größe = 1", "größe"),
+        ("<M-C-Right>", "a + b\nc", "a + b"),
+        ("<M-C-Right>", "\n  c\nd", "\n  c"),
+        ("<M-C-Right>", "only", "only"),
+    ],
+)
+def test_the_next_word_and_the_next_line_are_accepted(serve, key, text, accepted):
+    neovim = serve({"x": [{"text": text}]})
+    neovim.type("ix")
+    neovim.wait_for_ghost()
+    neovim.type(key)
+    neovim.wait_for_lua(
+        "#vim.api.nvim_buf_get_lines(0, 0, -1, true)[1] > 1 or vim.api.nvim_buf_line_count(0) > 1", "a part"
+    )
+    assert "\n".join(neovim.lines()) == "x" + accepted
+
+
 def test_accepting_words_keeps_the_closer_of_an_earlier_bracket(serve):
-    neovim = serve({"print(": [{"text": "foo(x), bar)", "replaced": 1}]}, text="print()")
+    neovim = serve({"print(": [{"text": "foo(x), bar)", "replaced": ")"}]}, text="print()")
     neovim.type("f)i<M-\\>")
     neovim.wait_for_ghost()
     for accepted in ("print(foo)", "print(foo()", "print(foo(x)", "print(foo(x),)", "print(foo(x), bar)"):
@@ -131,7 +156,7 @@ def test_accepting_words_keeps_the_closer_of_an_earlier_bracket(serve):
 
 
 def test_moving_over_a_closer_of_the_suggestion_narrows_it_and_rejects_nothing(serve):
-    neovim = serve({"f(": [{"text": "a) + 1", "replaced": 1}]})
+    neovim = serve({"f(": [{"text": "a) + 1", "replaced": ")"}]})
     neovim.lua("vim.keymap.set([[i]], [[(]], [[()<C-g>U<Left>]]) vim.keymap.set([[i]], [[)]], [[<C-g>U<Right>]])")
     neovim.type("if(")
     neovim.wait_for_ghost(lambda ghost: ghost == "a + 1")
@@ -140,6 +165,17 @@ def test_moving_over_a_closer_of_the_suggestion_narrows_it_and_rejects_nothing(s
     accept(neovim)
     assert neovim.lines() == ["f(a) + 1"]
     assert not neovim.lua("return vim.list_contains(sent, 'draftline/didRejectCompletion')")
+
+
+def test_the_server_is_asked_where_the_editor_puts_the_closer_on_a_line_of_its_own(serve):
+    neovim = serve({"f ": [{"text": "{\n  a;\n}"}], "  ": [{"text": "a;"}]})
+    neovim.lua("vim.keymap.set([[i]], [[{]], [[{}<Left>]]) vim.keymap.set([[i]], [[<CR>]], [[<CR><CR><Up>  ]])")
+    neovim.type("if ")
+    neovim.wait_for_ghost(lambda ghost: ghost == "{\n  a;\n}")
+    neovim.type("{<CR>")
+    neovim.wait_for_ghost(lambda ghost: ghost == "a;")
+    accept(neovim)
+    assert neovim.lines() == ["f {", "  a;", "}"]
 
 
 def test_lines_below_the_cursor_are_drawn_and_inserted(serve):

@@ -53,24 +53,26 @@ def in_line(query, position):
 def lsp4ij_screen_and_document(query, item):
     """LSP4IJ 0.20: the replaced text is drawn first, then the item's text in grey; accepting inserts the grey text."""
     text, cursor = query.situation.prefix + query.situation.suffix, len(query.situation.prefix)
-    end = in_line(query, item.range.end)
+    end = in_line(query, item["range"].end)
     shown = (
-        text[:end] + item.insert_text + text[end:] if end > cursor else text[:cursor] + item.insert_text + text[cursor:]
+        text[:end] + item["insertText"] + text[end:]
+        if end > cursor
+        else text[:cursor] + item["insertText"] + text[cursor:]
     )
-    return shown, text[:end] + item.insert_text + text[end:]
+    return shown, text[:end] + item["insertText"] + text[end:]
 
 
 def lsp_mode_document(query, item):
     """lsp-mode 9: the range is deleted if it is not empty, and the text inserted."""
     text = query.situation.prefix + query.situation.suffix
-    start, end = in_line(query, item.range.start), in_line(query, item.range.end)
-    return text[:start] + item.insert_text + text[end:]
+    start, end = in_line(query, item["range"].start), in_line(query, item["range"].end)
+    return text[:start] + item["insertText"] + text[end:]
 
 
 def neovim_screen(query, item):
     """Neovim 0.12's own inline completion: what the line shows, the first line of the item drawn over it."""
     line = (query.situation.prefix + query.situation.suffix.split("\n")[0]).split("\n")[-1]
-    start, first = item.range.start.character, item.insert_text.split("\n")[0]
+    start, first = item["range"].start.character, item["insertText"].split("\n")[0]
     return line[:start] + first + line[start + len(first) :]
 
 
@@ -91,7 +93,7 @@ PLACES = [
 def test_what_jetbrains_shows_and_accepts_is_the_document_of_our_own_plugins(before, after, text, replaced):
     query = query_between(before, after, profile_of(client("IntelliJ IDEA 2026.1")))
     item = item_for(query, Remainder(0, text, replaced))
-    assert item.range.end == query.position
+    assert item["range"].end == query.position
     shown, accepted = lsp4ij_screen_and_document(query, item)
     assert shown == accepted == before + text + after[replaced:]
 
@@ -99,7 +101,7 @@ def test_what_jetbrains_shows_and_accepts_is_the_document_of_our_own_plugins(bef
 def test_jetbrains_gets_the_start_of_a_text_that_goes_on_between_the_characters_that_it_replaces():
     before, after, text, replaced = BEFORE_AND_AFTER
     item = item_for(query_between(before, after, profile_of(client("PyCharm"))), Remainder(0, text, replaced))
-    assert item.insert_text == "0"
+    assert item["insertText"] == "0"
 
 
 @pytest.mark.parametrize(("before", "after", "text", "replaced"), [*PLACES, BEFORE_AND_AFTER])
@@ -112,7 +114,7 @@ def test_lsp_mode_accepts_what_our_own_plugins_accept(before, after, text, repla
 
 def test_lines_for_neovims_own_inline_completion_end_in_a_bare_newline_in_any_document():
     query = query_between("def f(x):\r\n    ", "\r\n", profile_of(client("Neovim")))
-    assert item_for(query, Remainder(0, "a\r\n    b", 0)).insert_text == "a\n    b"
+    assert item_for(query, Remainder(0, "a\r\n    b", 0))["insertText"] == "a\n    b"
 
 
 @pytest.mark.parametrize(("before", "after", "text", "replaced"), [place for place in PLACES if "\r" not in place[1]])
@@ -126,7 +128,7 @@ def test_neovims_own_inline_completion_shows_the_line_as_it_will_be(before, afte
 
 def test_neovim_shows_the_bracket_after_the_cursor():
     item = item_for(query_between("f(", ")", profile_of(client("Neovim"))), Remainder(0, "x", 0))
-    assert (item.insert_text, item.range.end.character) == ("x)", 3)
+    assert (item["insertText"], item["range"].end.character) == ("x)", 3)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_the_client_may_say_what_its_items_replace():
     query = query_between("f(", ")", profile_of(client()))
     assert query.item_range is ItemRange.CURSOR
     own = replace(query, settings=replace(DEFAULTS, item_range=ItemRange.REPLACED))
-    assert item_for(own, Remainder(0, "x)", 1)).range.end.character == 3
+    assert item_for(own, Remainder(0, "x)", 1))["range"].end.character == 3
 
 
 def completion_of(modes=None, default=None):

@@ -69,9 +69,8 @@ def test_every_form_of_an_item_replaces_what_its_remainder_names_and_nothing_els
     query, answer = answered(before, replaced + after, Remainder(0, text, len(replaced)), encoding)
     (inline,) = inline_items(query, answer)
     (partial,) = partial_params(query, answer, done=True)["items"]
-    span = types.Range(*(types.Position(**partial["range"][end]) for end in ("start", "end")))
     (listed,) = list_items(query, answer)
-    edits = [(inline.range, inline.insert_text), (span, partial["insertText"])]
+    edits = [(one["range"], one["insertText"]) for one in (inline, partial)]
     for range_, new in (*edits, (listed.text_edit.range, listed.text_edit.new_text)):
         changed = opened(before + replaced + after, encoding)
         changed.apply([types.TextDocumentContentChangePartial(range_, new)], 2)

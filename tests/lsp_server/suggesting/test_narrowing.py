@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.request import CompletionEvent, Suggestion
+from lsp_server.suggesting.closers import CLOSERS
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import (
-    CLOSERS,
     Remainder,
     Situation,
     opens_pair,

@@ -19,19 +19,18 @@ function M.expand_tabs(line, bufnr)
   return (line:gsub("\t", (" "):rep(vim.bo[bufnr].tabstop)))
 end
 
--- Return the pieces of the first line between the characters that it replaces, with their offsets. These characters
--- stay where they are if the line contains them in order. Return nil if it does not.
-local function pieces_around(first_line, replaced)
-  local pieces, from, offset = {}, 1, 0
-  for _, character in ipairs(vim.fn.split(replaced, "\\zs")) do
-    local found = first_line:find(character, from, true)
-    if not found then
+-- Return the pieces of the first line between the bytes that it replaces, with their offsets after the cursor. These
+-- bytes stay where they are if the line contains them. Return nil if it does not.
+local function pieces_around(first_line, places)
+  local pieces, from = {}, 0
+  for index, place in ipairs(places) do
+    if place < from or place >= #first_line then
       return nil
     end
-    pieces[#pieces + 1] = { offset = offset, text = first_line:sub(from, found - 1) }
-    from, offset = found + #character, offset + #character
+    pieces[index] = { offset = index - 1, text = first_line:sub(from + 1, place) }
+    from = place + 1
   end
-  pieces[#pieces + 1] = { offset = offset, text = first_line:sub(from) }
+  pieces[#pieces + 1] = { offset = #places, text = first_line:sub(from + 1) }
   return pieces
 end
 
@@ -56,15 +55,14 @@ function M.draw(cursor, remainder, count)
   for i = 2, #lines do
     below[#below + 1] = { { M.expand_tabs(lines[i], cursor.bufnr), "DraftlineGhost" } }
   end
-  local first = M.expand_tabs(lines[1], cursor.bufnr)
-  local pieces = pieces_around(first, remainder.replaced) or { { offset = 0, text = first } }
+  local pieces = pieces_around(lines[1], remainder.places) or { { offset = 0, text = lines[1] } }
   if #pieces == 1 and remainder.replaced ~= "" and remainder.is_final then
     draw_piece(cursor, 0, (" "):rep(vim.fn.strdisplaywidth(remainder.replaced)), "overlay", nil) -- accepting removes it
   end
   for i, piece in ipairs(pieces) do
     local virtual_lines = i == #pieces and #below > 0 and below or nil
     if piece.text ~= "" or virtual_lines then
-      draw_piece(cursor, piece.offset, piece.text, "inline", virtual_lines)
+      draw_piece(cursor, piece.offset, M.expand_tabs(piece.text, cursor.bufnr), "inline", virtual_lines)
     end
   end
   if count then

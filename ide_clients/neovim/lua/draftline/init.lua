@@ -24,21 +24,15 @@ local function insert(part)
   return true
 end
 
-local cuts = {
-  all = function(text)
-    return text
-  end,
-  word = function(text)
-    return require("draftline.offer").first_word(text)
-  end,
-  line = function(text)
-    return require("draftline.offer").first_line(text)
-  end,
+local PARTS = { -- Vim patterns of what is accepted
+  all = [[^\_.*]],
+  word = [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\|$\)]], -- of the buffer's keyword characters, or of punctuation
+  line = [[^\n*[^\n]*]],
 }
 
 ---@private
 function M._insert(part)
-  require("draftline.session").insert(cuts[part])
+  require("draftline.session").insert(PARTS[part])
 end
 
 --- Accept the suggestion. Like the next two functions it returns false without a suggestion, so that a mapping can

@@ -9,8 +9,7 @@ local METHOD = "textDocument/inlineCompletion"
 
 -- Return the item of a suggestion. It replaces the word before the cursor as well, because menus filter by that word.
 local function item_of(raw, word, position, filetype)
-  local text = type(raw.insertText) == "string" and raw.insertText or raw.insertText.value
-  local whole = word .. text:gsub("\r\n?", "\n")
+  local whole = word .. raw.insertText:gsub("\r\n?", "\n")
   local _, more = vim.trim(whole):gsub("\n", "")
   local start = { line = position.line, character = position.character - #word } -- a word has one unit for each byte
   return {
@@ -24,7 +23,7 @@ local function item_of(raw, word, position, filetype)
     filterText = whole:match("^%s*[^\n]*"),
     insertTextFormat = vim.lsp.protocol.InsertTextFormat.PlainText,
     insertTextMode = 1, -- as it is: its lines are indented already
-    textEdit = { newText = whole, range = { start = start, ["end"] = raw.range and raw.range["end"] or position } },
+    textEdit = { newText = whole, range = { start = start, ["end"] = raw.range["end"] } },
     command = raw.command,
   }
 end
@@ -52,7 +51,7 @@ function M.request(is_manual, callback)
   local filetype = vim.bo[bufnr].filetype
   local _, request = client:request(METHOD, params, function(err, result)
     local items = {}
-    for _, raw in ipairs(not err and result and (result.items or result) or {}) do
+    for _, raw in ipairs(not err and result.items or {}) do
       items[#items + 1] = vim.tbl_extend("keep", item_of(raw, word, params.position, filetype), { client_id = client.id })
     end
     callback(items)

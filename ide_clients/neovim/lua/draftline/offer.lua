@@ -3,22 +3,26 @@
 
 local M = {}
 
-local MAX_CLOSERS = 3 -- that the user types over while others are added
-local OPENERS = { [")"] = "(", ["]"] = "[", ["}"] = "{" }
-
 ---@class draftline.Cursor a cursor and the text around it
 ---@field bufnr integer
 ---@field row integer 0-based
 ---@field column integer 0-based, in bytes
 ---@field head string the line before the cursor
 ---@field tail string the line after it
----@field closed integer bytes of the tail that accepted parts have replaced
 ---@field last_row integer? for a request: the last line that the user has typed since
 ---@field is_outdated boolean? for a request: whether other lines have changed since
+
+--- A character that may stand after the cursor once `from` bytes of a text are typed, and the offset `to` of the same one
+--- in the text. From 0 on: the text replaces it. Without `to`: the text does not have it, and it stays.
+---@class draftline.Closer
+---@field character string
+---@field from integer
+---@field to integer?
 
 ---@class draftline.Item
 ---@field text string the text to insert at the cursor, lines separated by "\n"
 ---@field replaced integer bytes after the cursor that it replaces
+---@field closers draftline.Closer[] in the order in which they stand after the cursor
 ---@field command lsp.Command
 
 ---@class draftline.Offer
@@ -33,8 +37,8 @@ local OPENERS = { [")"] = "(", ["]"] = "[", ["}"] = "{" }
 ---@class draftline.Remainder
 ---@field text string the text that remains to insert at the cursor
 ---@field replaced string the text after the cursor that it replaces
+---@field places integer[] offset in the text of each byte of `replaced`
 ---@field is_final boolean false while the text can still grow
----@field added integer bytes of `replaced` that were added since the request
 
 --- Return the cursor of the current window.
 ---@return draftline.Cursor
@@ -47,55 +51,43 @@ function M.cursor()
     column = column,
     head = line:sub(1, column),
     tail = line:sub(column + 1),
-    closed = 0,
   }
 end
 
--- Return an item of the server, or nil if it cannot be shown. The range that it replaces must lie on the cursor's line,
--- and its text must start with the part of the range before the cursor: only then does it insert text.
-local function read_item(raw, origin, encoding, id, index)
-  local text = type(raw.insertText) == "string" and raw.insertText or raw.insertText.value
-  text = text:gsub("\r\n?", "\n")
-  local replaced = 0
-  if raw.range then
-    local from, to = raw.range.start, raw.range["end"]
-    if from.line ~= origin.row or to.line ~= origin.row then
-      return nil
-    end
-    local line = origin.head .. origin.tail
-    local before = origin.head:sub(vim.str_byteindex(line, encoding, from.character, false) + 1)
-    if text:sub(1, #before) ~= before then
-      return nil
-    end
-    text = text:sub(#before + 1)
-    replaced = math.max(0, vim.str_byteindex(line, encoding, to.character, false) - origin.column)
+-- Return an item of the server, with offsets in bytes.
+local function read_item(raw, origin, encoding)
+  local text = raw.insertText:gsub("\r\n?", "\n")
+  local line = origin.head .. origin.tail
+  local function bytes_of(offset)
+    return offset and vim.str_byteindex(text, encoding, offset, false)
   end
-  local command = raw.command or { title = "", command = "draftline.accepted", arguments = { id, index } }
-  return { text = text, replaced = replaced, command = command }
+  local closers = vim.tbl_map(function(one)
+    return { character = one.character, from = bytes_of(one.from), to = bytes_of(one.to) }
+  end, raw.closers)
+  local replaced = vim.str_byteindex(line, encoding, raw.range["end"].character, false) - origin.column
+  return { text = text, replaced = replaced, closers = closers, command = raw.command }
 end
 
---- Read the server's items. Return nil if none of them can be shown.
----@param raw_items lsp.InlineCompletionItem[]
+--- Read the server's items. Return nil if there are none.
+---@param raw_items table[]
 ---@param origin draftline.Cursor where the request was made
 ---@param encoding string the client's position encoding
----@param id string? nil: the ID in the first item's command
 ---@return draftline.Offer?
-function M.read(raw_items, origin, encoding, id)
-  local items = {}
-  for index, raw in ipairs(raw_items) do
-    items[#items + 1] = read_item(raw, origin, encoding, id, index - 1)
-  end
-  if #items == 0 then
+function M.read(raw_items, origin, encoding)
+  if #raw_items == 0 then
     return nil
   end
-  id = id or (items[1].command.arguments or {})[1]
+  local items = vim.tbl_map(function(raw)
+    return read_item(raw, origin, encoding)
+  end, raw_items)
+  local id = items[1].command.arguments[1]
   return { id = id, serial = 0, origin = origin, items = items, index = 1, is_done = true, is_partly_accepted = false }
 end
 
 -- Return the text between the origin and the cursor. Return nil if the cursor is before the origin, or if the text
--- before the origin on its line or other lines changed.
+-- before the origin on its line or other lines changed: a closer may be on a line of its own now.
 local function typed_since(origin, now)
-  if origin.is_outdated then
+  if origin.is_outdated or now.row ~= (origin.last_row or now.row) then
     return nil
   end
   local line = vim.api.nvim_buf_get_lines(origin.bufnr, origin.row, origin.row + 1, false)[1]
@@ -107,82 +99,25 @@ local function typed_since(origin, now)
   return table.concat(lines, "\n")
 end
 
--- Return how often a text has a character.
-local function count(text, character)
-  return select(2, text:gsub(vim.pesc(character), ""))
-end
-
--- Return where a text has a closer that it does not open itself. Each quote counts that is not escaped: it can end a string
--- from before the text.
-local function unopened(text, wanted)
-  local found, opener, open = {}, OPENERS[wanted], 0
-  if wanted:match("[\"'`]") then
-    text = text:gsub("\\.", "  ")
-  end
-  for at = 1, #text do
-    local character = text:sub(at, at)
-    if character == opener then
-      open = open + 1
-    elseif character == wanted and open > 0 then
-      open = open - 1
-    elseif character == wanted then
-      found[#found + 1] = at
-    end
-  end
-  return found
-end
-
---- Return how many leading bytes of `replaced` the first part of a text stands for. The text after the cursor closes what
---- was opened first, so it stands for the last ones of the closers that the text does not open itself. Of an odd number of
---- quotes the first one ends a string from before the text.
----@param text string
----@param part string its first part
----@param replaced string the text after the cursor that the whole text replaces
----@return integer bytes
-function M.closed_by(text, part, replaced)
-  local closers, closed = {}, 0 ---@type table<string, integer[]>, integer
-  for character in replaced:gmatch(".") do
-    if not closers[character] then
-      local found = unopened(text, character)
-      if character:match("[\"'`]") then
-        closers[character] = { #found % 2 == 1 and found[1] or nil }
-      else
-        closers[character] = vim.list_slice(found, math.max(1, #found - count(replaced, character) + 1))
+-- Return the offsets in a text of the characters after the cursor that it contains itself after its first `typed` bytes.
+-- `standing` is what stands there before the text that the item keeps. Return nil if it is neither what stood there nor
+-- closers.
+local function places_in(item, typed, standing)
+  local places = {}
+  for index = #item.closers, 1, -1 do
+    local closer = item.closers[index]
+    local stood_there = closer.from == 0 -- until it is typed over, which some editors do not do
+    local is_open = not closer.to or typed <= closer.to
+    if vim.endswith(standing, closer.character) and closer.from <= typed and (stood_there or is_open) then
+      standing = standing:sub(1, -#closer.character - 1)
+      for byte = closer.to and #closer.character or 0, 1, -1 do
+        table.insert(places, 1, closer.to + byte - 1)
       end
-    end
-    local at = table.remove(closers[character], 1)
-    if not at or at > #part then
-      break
-    end
-    closed = closed + 1
-  end
-  return closed
-end
-
--- Return whether a typed text has all of some closers, each of which it does not open itself.
-local function closes(typed, closers)
-  for character in closers:gmatch(".") do
-    if #unopened(typed, character) < count(closers, character) then
-      return false
+    elseif stood_there and is_open then
+      return nil
     end
   end
-  return true
-end
-
--- Return how many closing brackets and quotes the user typed over since the request, and how many auto-pairing added after
--- the cursor. Both changed where a string was closed and a call opened: `"|")` becomes `", (|))`. Return nil if the text
--- after the cursor changed in another way.
-local function closer_changes(origin, now, typed)
-  local tail = origin.tail:sub(origin.closed + 1)
-  local fewest = math.max(0, #tail - #now.tail)
-  for over = fewest, math.max(fewest, MAX_CLOSERS) do
-    local added = #now.tail - #tail + over
-    local before, after = tail:sub(1, over), now.tail:sub(1, added)
-    local is_same = tail:sub(over + 1) == now.tail:sub(added + 1) and (before .. after):match("^[%)%]}>\"'`]*$")
-    if is_same and closes(typed, before) then
-      return over, added
-    end
-  end
+  return standing == "" and places or nil
 end
 
 --- Return what remains of an item at the cursor.
@@ -193,28 +128,22 @@ end
 function M.remainder(offer, now, index)
   local item = offer.items[index or offer.index]
   local typed = typed_since(offer.origin, now)
-  if not typed then
+  local kept = offer.origin.tail:sub(item.replaced + 1)
+  if not typed or not vim.endswith(now.tail, kept) then
     return nil
   end
-  local over, added = closer_changes(offer.origin, now, typed)
-  local replaced = over and math.max(0, item.replaced - offer.origin.closed) - over + added
-  if not over or replaced < 0 then
+  local is_ahead = not offer.is_done and vim.startswith(typed, item.text) -- of a text that grows
+  if not is_ahead and not vim.startswith(item.text, typed) then
     return nil
   end
-  local is_ahead = not offer.is_done and typed:sub(1, #item.text) == item.text
-  if item.text:sub(1, #typed) ~= typed and not is_ahead then
-    return nil
-  end
-  local text = item.text:sub(#typed + 1)
-  local own = M.closed_by(text, text, now.tail:sub(1, added))
-  if own < added then -- the text is the start of what the server has; a closer that it does not contain stays
-    added, replaced = own, own
-  end
-  return {
-    text = text,
-    replaced = now.tail:sub(1, replaced),
+  local places = is_ahead and {} or places_in(item, #typed, now.tail:sub(1, #now.tail - #kept))
+  return places and {
+    text = item.text:sub(#typed + 1),
+    replaced = now.tail:sub(1, #places),
+    places = vim.tbl_map(function(place)
+      return place - #typed
+    end, places),
     is_final = offer.is_done,
-    added = added,
   }
 end
 
@@ -231,21 +160,6 @@ function M.fitting(offer, now)
     end
   end
   return indices
-end
-
---- Return the first word of a text with the blanks before it. A run of punctuation is a word.
----@param text string
----@return string
-function M.first_word(text)
-  local word = vim.fn.matchstr(text, [[^\_s*\%(\k\+\|\%(\k\@!\S\)\+\)]])
-  return word ~= "" and word or text
-end
-
---- Return a text up to the end of its first line. A text that begins with a line end includes the whole next line.
----@param text string
----@return string
-function M.first_line(text)
-  return text:match("^\n*[^\n]*")
 end
 
 return M

@@ -52,23 +52,17 @@ local function drop(reason)
   end
 end
 
-local function count_of(one, fitting)
-  return #fitting > 1 and ("%d/%d"):format(vim.fn.index(fitting, one.index) + 1, #fitting) or nil
-end
-
-local function is_spent(remainder)
-  return not remainder or (remainder.text == "" and remainder.is_final)
-end
-
 -- Draw the remainder of the offer at the cursor. If the item on the screen does not continue what the user typed, draw
 -- another item that does. Return false if there is none.
 local function show()
   local now = offers.cursor()
   local fitting = offer and offers.fitting(offer, now) or {}
-  if fitting[1] and not offer.is_partly_accepted and is_spent(offers.remainder(offer, now)) then
-    offer.index = fitting[1]
-  end
   local remainder = offer and offers.remainder(offer, now)
+  local is_spent = not remainder or (remainder.text == "" and remainder.is_final)
+  if fitting[1] and not offer.is_partly_accepted and is_spent then
+    offer.index = fitting[1]
+    remainder = offers.remainder(offer, now)
+  end
   if not remainder then
     return false
   end
@@ -76,7 +70,8 @@ local function show()
   if remainder.text == "" or is_covered or not is_inserting() then
     hide()
   else
-    ghost.draw(now, remainder, count_of(offer, fitting))
+    local shown = vim.fn.index(fitting, offer.index) + 1
+    ghost.draw(now, remainder, #fitting > 1 and ("%d/%d"):format(shown, #fitting) or nil)
     keys.map(now.bufnr)
     signals.visible(offer)
   end
@@ -102,12 +97,9 @@ local function adopt(new_offer, number, index)
     return
   end
   new_offer.serial = number
-  if before and before.id == new_offer.id then
-    new_offer.index = math.min(index or before.index, #new_offer.items)
-    new_offer.is_partly_accepted = before.is_partly_accepted
-  elseif index then
-    new_offer.index = math.min(index, #new_offer.items)
-  end
+  local is_same = before and before.id == new_offer.id
+  new_offer.index = math.min(index or (is_same and before.index) or 1, #new_offer.items)
+  new_offer.is_partly_accepted = is_same and before.is_partly_accepted
   offer = new_offer
   if show() then
     return
@@ -125,8 +117,7 @@ local function on_reply(number, err, result)
   end
   requests.note_answer(number)
   local client = vim.lsp.get_client_by_id(one.client)
-  local raw_items = result and (result.items or result) or {}
-  local new_offer = client and offers.read(raw_items, one.origin, client.offset_encoding)
+  local new_offer = client and offers.read(result.items, one.origin, client.offset_encoding)
   if new_offer then
     adopt(new_offer, number, wants_next and number == requests.newest() and 2 or nil)
   elseif number == requests.newest() then
@@ -172,7 +163,7 @@ function M.on_partial(params, client_id)
     if is_reply and one.is_answered and not (offer and offer.serial == number) then
       return -- accepted or dismissed
     elseif is_reply then
-      local new_offer = offers.read(params.items, one.origin, client.offset_encoding, params.id)
+      local new_offer = offers.read(params.items, one.origin, client.offset_encoding)
       if new_offer and is_inserting() then
         new_offer.is_done = params.done
         adopt(new_offer, number)
@@ -247,24 +238,25 @@ local function insert(now, text, replaced_bytes)
   vim.api.nvim_win_set_cursor(0, { now.row + #lines, column })
 end
 
---- Insert the part of the suggestion that `cut` returns. Runs between two undo breaks, see `draftline.accept`.
----@param cut fun(text: string): string
-function M.insert(cut)
+--- Insert the part of the suggestion that a Vim pattern matches. Runs between two undo breaks, see `draftline.accept`.
+---@param pattern string
+function M.insert(pattern)
   local now = offers.cursor()
   local remainder = offer and offers.remainder(offer, now)
   if not remainder or remainder.text == "" then
     return
   end
-  local part = cut(remainder.text)
+  local part = vim.fn.matchstr(remainder.text, pattern)
   if part == remainder.text and offer.is_done then
     local accepted = offer
     drop()
     insert(now, part, #remainder.replaced)
     return signals.accepted(accepted)
   end
-  local closed = offers.closed_by(remainder.text, part, remainder.replaced)
-  insert(now, part, closed)
-  offer.origin.closed = offer.origin.closed + math.max(0, closed - remainder.added)
+  local contained = vim.tbl_filter(function(place)
+    return place < #part
+  end, remainder.places)
+  insert(now, part, #contained)
   offer.is_partly_accepted = true
   local text = offer.items[offer.index].text
   signals.partly_accepted(offer, text:sub(1, #text - #remainder.text + #part))
