@@ -185,7 +185,7 @@ def compiled_within(function: Function) -> Function:
     def make() -> Function:
         from drafting.machine_code.functions import inner  # noqa: PLC0415  (imports numba)
 
-        return inner(function, error_model="numpy")
+        return inner(function)
 
     return cast("Function", InnerKernel(make))
 
@@ -196,7 +196,7 @@ def _kernel(function: Function, *, fastmath: bool = False) -> Function:
     def make() -> Function:
         from drafting.machine_code.functions import entry  # noqa: PLC0415  (imports numba)
 
-        return entry(function, error_model="numpy", fastmath=fastmath)
+        return entry(function, fastmath=fastmath)
 
     return cast("Function", Kernel(f"{source.__module__}:{source.__qualname__}", make))
 

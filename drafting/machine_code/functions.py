@@ -23,12 +23,12 @@ def entry(function: Function, *, nogil: bool = True, **options: object) -> Funct
         nogil: Whether it runs without the interpreter's global lock.
         options: Others of `numba.njit`.
     """
-    return _for_all_values(numba.njit(cache=True, nogil=nogil, no_cfunc_wrapper=True, **options)(function))
+    return _for_all_values(numba.njit(cache=True, nogil=nogil, no_cfunc_wrapper=True, error_model="numpy", **options)(function))
 
 
 def inner(function: Function, **options: object) -> Function:
     """Compile a function that only compiled functions call, with the first of them. `options` are as for `entry`."""
-    return _for_all_values(numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, **options)(function))
+    return _for_all_values(numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, error_model="numpy", **options)(function))
 
 
 def _for_all_values(dispatcher: Any) -> Any:  # noqa: ANN401  numba's class
