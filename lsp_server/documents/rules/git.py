@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -18,6 +19,7 @@ from lsp_server.workspace_reader import Identity, identity_of
 _log = logging.getLogger(__name__)
 
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks")
+_NAME = re.compile(rb"[^\0]+")
 _ANSWER_S = 2.0
 """Maximum time for git to answer about some paths, in seconds."""
 _LIST_S = 60.0
@@ -95,12 +97,9 @@ def listed(folder: Path, is_current: Callable[[], bool] = lambda: True) -> list[
         answer = _run(folder / inner, arguments, _LIST_S, is_current=is_current)
         if answer is None and not inner:
             return None
-        for name in filter(None, os.fsdecode(answer or b"").split("\0")):
-            path = f"{inner}{name}"
-            if name.endswith("/"):
-                queue.append(path)
-            else:
-                found.append(path)
+        for name in _NAME.finditer(answer or b""):  # to split the answer would keep other threads waiting
+            path = f"{inner}{os.fsdecode(name[0])}"
+            (queue if path.endswith("/") else found).append(path)
     return found
 
 
