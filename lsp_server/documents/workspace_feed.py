@@ -208,10 +208,16 @@ class WorkspaceFeed:
         return path in self._secrets
 
     async def _send_changed(self) -> None:
-        """Send the files that are not as they were read, and withdraw those that are gone."""
+        """Send the files that are not as they were read, and withdraw those that are gone.
+
+        Scan all folders if one is gone: it may have another name now, under which clients report none of its files.
+        """
         read = {file: identity for file, identity in self._outbox.sent.items() if identity is not None}
         changed = await asyncio.to_thread(lambda: [file for file in read if identity_of(file.path) != read[file]])
-        self._outbox.enqueue(changed, at_once=True)
+        if await asyncio.to_thread(lambda: all(file.path.parent.is_dir() for file in changed)):
+            self._outbox.enqueue(changed, at_once=True)
+        else:
+            await self.scan()
 
     async def _before_batch(self) -> None:
         """Queue the files next to opened documents, and ask git about all files of the next batch at once."""

@@ -789,3 +789,19 @@ async def test_files_that_change_on_disk_are_sent_again_although_the_client_does
     feed.changed(document)
     await feed.idle()
     assert engine.sent == {"d.py": "typed"}
+
+
+async def test_a_folder_that_gets_another_name_is_found_although_the_client_does_not_say_so(tmp_path):
+    write(tmp_path, {"old/a.py": "a", "old/deep/b.py": "b", "d.py": "disk"})
+    folders, documents, engine = WorkspaceFolders(), DocumentStore(), Recorder()
+    folders.add([types.WorkspaceFolder(tmp_path.as_uri(), "project")])
+    feed = WorkspaceFeed(folders, documents, engine, lambda _uri: Settings(), pause_s=0, check_s=0)
+    document = open_document(documents, tmp_path / "d.py", "typed")
+    await feed.scan()
+    await feed.idle()
+    engine.messages.clear()
+    (tmp_path / "old").rename(tmp_path / "new")
+    feed.changed(document)
+    await feed.idle()
+    assert engine.sent == {"d.py": "typed", "new/a.py": "a", "new/deep/b.py": "b"}
+    assert sorted(engine.removed) == ["old/a.py", "old/deep/b.py"]
