@@ -60,6 +60,7 @@ class RealClient:
         encodings=("utf-16",),
         progress=False,
         watches=False,
+        process_id=None,
         command=COMMAND,
         **options,
     ):
@@ -69,6 +70,7 @@ class RealClient:
         )
         self.result = await self.lsp.initialize_session(
             types.InitializeParams(
+                process_id=process_id,
                 capabilities=types.ClientCapabilities(
                     text_document=text_document,
                     general=types.GeneralClientCapabilities(position_encodings=list(encodings)),
