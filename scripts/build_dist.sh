@@ -8,8 +8,10 @@ rm -rf dist ide_clients/vscode/dist
 "${PYTHON:-python}" -m build --outdir dist
 
 mkdir -p ide_clients/vscode/dist
-trap 'rm -f ide_clients/vscode/dist/*.whl' EXIT  # a later build without this script must not contain an old server
+trap 'rm -f ide_clients/vscode/dist/{*.whl,requirements.txt}' EXIT  # a later build without this script must not contain an old server
 cp dist/*.whl ide_clients/vscode/dist/
+"${PYTHON:-python}" -m uv pip compile pyproject.toml --extra default-model --constraint constraints.txt --universal --python-version 3.11 \
+  --generate-hashes --no-header --quiet --output-file ide_clients/vscode/dist/requirements.txt
 if ! printed=$(cd ide_clients/vscode && { npm ci --loglevel=error && npm run package; } 2>&1); then
   echo "$printed" >&2
   echo "build_dist: packaging the extension failed. npm says why above." >&2
