@@ -28,6 +28,7 @@ _KERNEL_FOLDERS = frozenset({("proc",), ("sys",), ("dev",), ("run",)})
 """Folders of "/" that the system makes up. Their files are always new, so they would take all the room."""
 
 _MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
+_MAX_ASKED = 500  # files about which git is asked at once
 _MAX_NEIGHBOURS = 1000  # entries that are looked at next to a document that is opened
 _SHARES = 8  # of these entries, one folder has at most this fraction before all other folders are visited
 
@@ -62,16 +63,18 @@ def search(
     chosen: list[FolderFile] = []
     total = 0
     while found and len(chosen) < limit and is_current():
-        rank, _, size, number, path = heapq.heappop(found)
-        folder, file = folders[number], FolderFile(folders[number], Path(path))
-        is_useless = is_noise(file.name) or (rank > 0 and is_of_programs(file.path.parent, folder.path))
-        if total + size <= MAX_SCAN_BYTES and not is_useless and policies[folder].allows_found(file.path):
-            total += size
-            chosen.append(file)
+        first = [heapq.heappop(found) for _ in range(min(_MAX_ASKED, len(found)))]
+        likely = {FolderFile(folders[number], Path(path)): (rank, size) for rank, _, size, number, path in first}
+        for folder, policy in policies.items():
+            policy.ask([file.path for file in likely if file.folder == folder])
+        for file, (rank, size) in likely.items():
+            is_useless = is_noise(file.name) or (rank > 0 and is_of_programs(file.path.parent, file.folder.path))
+            is_fit = not is_useless and len(chosen) < limit and total + size <= MAX_SCAN_BYTES
+            if is_fit and policies[file.folder].refusal(file.path) is None:
+                total += size
+                chosen.append(file)
     while found:
         del found[-1000:]  # to free all at once would keep other threads waiting
-    for folder, policy in policies.items():
-        policy.note_found([file.path for file in chosen if file.folder == folder])
     return chosen
 
 

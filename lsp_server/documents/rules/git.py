@@ -69,11 +69,6 @@ class Git:
             ignored = frozenset(answer.split(b"\0"))
             self._known.update({path: (index, name in ignored) for name, path in named.items()})
 
-    def allows(self, paths: Sequence[Path]) -> None:
-        """Note that `listed` named these paths."""
-        index = identity_of(self._index)
-        self._known.update(dict.fromkeys(paths, (index, False)))
-
     def _askable(self, path: Path) -> Path:
         """Return what git knows of a path: the link or the inner repository on the way to it, else the path itself."""
         parts = path.relative_to(self._top).parts
