@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.vscode.code_window import CodeServer, CodeWindow
+from tests.e2e.vscode.code_window import SETTINGS, CodeServer, CodeWindow
 
 pytestmark = [pytest.mark.vscode, pytest.mark.real_model]
 
@@ -45,8 +45,9 @@ def write_program(path: Path) -> None:
 
 
 def test_an_updated_extension_installs_its_server_in_its_private_environment(
-    paths, vsix, engine_room, browser, tmp_path
+    paths, vsix, engine_room, browser, tmp_path, monkeypatch
 ):
+    monkeypatch.setitem(SETTINGS, "http.proxy", PROXY)  # VS Code reads it from the user's settings only
     home, installed = tmp_path / "code-server", tmp_path / "installed"
     write_program(tmp_path / "bin" / "python3")
     storage = home / "data" / "User" / "globalStorage" / "draftline.draftline"
@@ -61,7 +62,7 @@ def test_an_updated_extension_installs_its_server_in_its_private_environment(
     [extension] = (home / "extensions").glob("draftline.draftline-*")
     wheel = extension / "dist" / "draftline-99.0-py3-none-any.whl"
     wheel.touch()
-    server.start({"http.proxy": PROXY})
+    server.start({})
     try:
         file = tmp_path / "shop" / "orders.py"
         file.parent.mkdir()
