@@ -58,9 +58,10 @@ test-arm: $(VENV)/.dev              ## products and tiny models on two emulated 
 torture: $(VENV)/.dev               ## attack the whole product; MINUTES=60 SEED=1 for a long, repeatable run, BUSY=1 beside other work
 	$(BIN)/python -m tests.torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BUSY),--busy)
 
-dist: $(VENV)/.dev                  ## wheel, sdist, VS Code extension and Neovim plugin in dist/; needs npm
-	PYTHON=$(CURDIR)/$(BIN)/python scripts/build_dist.sh
+dist: $(VENV)/.dev                  ## wheel, sdist, VS Code extension and Neovim plugin in dist/; needs npm; OFFLINE=1 adds an archive
+	OFFLINE=$(OFFLINE) PYTHON=$(CURDIR)/$(BIN)/python scripts/build_dist.sh
 
+check-dist: OFFLINE = 1
 check-dist: dist                    ## install each part of dist/ in a clean place, and complete code there
 	$(BIN)/python -m pytest -s -m release tests/e2e
 

@@ -42,6 +42,11 @@ def language_of(path: str | PurePath) -> str:
     return named or _by("files").get(name.partition(".")[0], "")  # Dockerfile.dev
 
 
+def endings() -> list[str]:
+    """Return the endings of the files of all languages, sorted."""
+    return sorted(_by("endings"))
+
+
 def ending_of(language: str) -> str:
     """Return the usual ending of a language's files; "" for an unknown language."""
     return next(iter(rows().get(known_language(language), {}).get("endings", "").split()), "")

@@ -15,15 +15,21 @@ _ANSWER_S = 5.0
 """Maximum time for the client to answer with its settings, in seconds."""
 
 
-def register(server: LanguageServer) -> None:
-    """Register for the notifications that a client sends only on request: settings and watched files."""
+def register(server: LanguageServer, watched: Sequence[str]) -> None:
+    """Register for the notifications that a client sends only on request: settings and files on disk.
+
+    Args:
+        server: The server.
+        watched: Globs of the files.
+    """
     workspace = server.client_capabilities.workspace
     wanted = []
     if workspace and _is_dynamic(workspace.did_change_configuration):
         options: Any = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
         wanted.append(types.Registration("settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
     if workspace and _is_dynamic(workspace.did_change_watched_files):
-        options = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher("**/*")])
+        watchers = [types.FileSystemWatcher(glob) for glob in watched]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
         wanted.append(types.Registration("files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options))
     if wanted:
         server.client_register_capability(types.RegistrationParams(wanted))

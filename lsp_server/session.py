@@ -40,7 +40,7 @@ from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
-from lsp_server.workspace_changes import WorkspaceChanges
+from lsp_server.workspace_changes import WorkspaceChanges, watched
 
 BUSY_AFTER_S = 0.5
 """Time after which a request shows as busy in the status, in seconds. With less, the status would flicker."""
@@ -124,7 +124,7 @@ class Session:
     async def start(self) -> None:
         """Handle `initialized`: register for notifications, request the settings, start the engine."""
         self.status.update()
-        client_registration.register(self._server)
+        client_registration.register(self._server, watched())
         await self.workspace_changes.start()
 
     async def close(self) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from lsprotocol import types
 
+from completion.language_ids import endings
 from lsp_server.client_settings import ClientSettings
+from lsp_server.documents.rules.repository import RULE_FILES
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.engine.link import EngineLink
@@ -114,6 +116,15 @@ class WorkspaceChanges:
                 await self._recorder.switch(usable_store_path() if self._is_recording else None)
             self._quiet.update()
             await self._engine.use(self._settings.now)
+
+
+def watched() -> list[str]:
+    """Return globs of the files that a client watches on disk: code, ignore files and a project's settings.
+
+    Emacs watches each folder with such a file. That of every folder is more than it may watch, in a large repository.
+    """
+    code = ",".join(ending.removeprefix(".") for ending in endings())
+    return [f"**/*.{{{code}}}", f"**/{{{','.join((PROJECT_FILE, *RULE_FILES))}}}"]
 
 
 def _any_has_settings(changes: Sequence[types.FileEvent]) -> bool:

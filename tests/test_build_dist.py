@@ -16,7 +16,7 @@ def checkout(tmp_path):
     (tmp_path / "scripts").mkdir()
     (tmp_path / "ide_clients" / "vscode").mkdir(parents=True)
     shutil.copy(REPOSITORY / "scripts" / "build_dist.sh", tmp_path / "scripts")
-    write_program(tmp_path / "bin" / "python", "mkdir dist && touch dist/draftline-1.0.whl")
+    write_program(tmp_path / "bin" / "python", "mkdir -p dist && touch dist/draftline-1.0.whl")
     return tmp_path
 
 

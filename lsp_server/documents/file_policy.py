@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from completion.workspace.secret_files import is_secret, is_secret_folder
-from lsp_server.documents.rules.repository import RULE_FILES, Repository, repository_top
+from lsp_server.documents.rules.repository import Repository, repository_top
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.workspace_reader import real_path
 
@@ -26,15 +25,11 @@ class FilePolicy:
 
     def __init__(self, root: Path, *, is_opened: bool = False) -> None:
         roots = tuple(dict.fromkeys((root, real_path(root))))
-        self._root, self._roots = root, roots
         self._repositories = [Repository(each) for each in roots]
-        self._top = repository_top(root) or root
-        self._guarded: dict[Path, bool] | None = {}
         self._tops = [top for each in roots if (top := repository_top(each) or (each if is_opened else None))]
 
     def forget_rules(self) -> None:
         """Drop the cached rules, so that the ignore files are read again when needed."""
-        self._guarded = {}
         for repository in self._repositories:
             repository.forget_rules()
 
@@ -51,33 +46,7 @@ class FilePolicy:
 
     def listed(self, is_current: Callable[[], bool]) -> list[str] | None:
         """Return the files below the folder that git does not ignore, relative to it; None where git cannot say."""
-        names = self._repositories[0].listed(is_current)
-        self._guarded = None if names is None else {}
-        return names
-
-    def note_found(self, paths: Sequence[Path]) -> None:
-        """Note that `listed` named some paths below the folder, so that git is not asked about them again."""
-        if self._guarded is not None:
-            self._repositories[0].note_found(paths)
-
-    def allows_found(self, path: Path) -> bool:
-        """Return whether a file below the folder that is not ignored by git, and reached through no link, may be read.
-
-        It is `refusal` without the questions that are answered already.
-        """
-        if self._is_guarded(path.parent):
-            return self.refusal(path) is None
-        inside = path.relative_to(self._root)
-        return not any(self._names_secret(root / inside, is_folder=False) for root in self._roots)
-
-    def _is_guarded(self, folder: Path) -> bool:
-        """Return whether a folder or one above it has an ignore file of draftline; outside of a repository, any has."""
-        if self._guarded is None or not folder.is_relative_to(self._top):
-            return True
-        if folder not in self._guarded:
-            has_own = os.path.lexists(folder / RULE_FILES[0])
-            self._guarded[folder] = has_own or (folder != self._top and self._is_guarded(folder.parent))
-        return self._guarded[folder]
+        return self._repositories[0].listed(is_current)
 
     def refusal(self, path: Path, *, is_folder: bool = False, trusted: bool = False) -> EmptyReason | None:
         """Return why a file or folder may not be read; None if it may. The name of a `trusted` one is no reason."""

@@ -21,7 +21,7 @@ from lsp_server.documents.workspace_outbox import MAX_BATCH_FILES, WorkspaceOutb
 from lsp_server.documents.workspace_search import MAX_FILE_BYTES, exchanged, search, search_folder
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
-from lsp_server.wire.document_uri import path_of
+from lsp_server.wire.document_uri import named_path, path_of
 from lsp_server.workspace_reader import identity_of, read_text
 
 _PAUSE_S = 1.0
@@ -76,9 +76,12 @@ class WorkspaceFeed:
         )
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
-        """Return why a document's file may not be read; None if it may."""
-        path = path_of(uri)
-        if path is None:
+        """Return why a document's file may not be read; None if it may.
+
+        What a client shows of a file of the workspace under another scheme, such as an older version, is no more.
+        """
+        path = named_path(uri)
+        if path is None or (path_of(uri) is None and self._folders.folder_of(path) is None):
             name = uri.partition(":")[2].partition("?")[0]
             return EmptyReason.SECRET_FILE if is_secret(name) else None
         holds_secret = path in self._secrets and not self._is_trusted(path)
@@ -208,10 +211,16 @@ class WorkspaceFeed:
         return path in self._secrets
 
     async def _send_changed(self) -> None:
-        """Send the files that are not as they were read, and withdraw those that are gone."""
+        """Send the files that are not as they were read, and withdraw those that are gone.
+
+        Scan all folders if one is gone: it may have another name now, under which clients report none of its files.
+        """
         read = {file: identity for file, identity in self._outbox.sent.items() if identity is not None}
         changed = await asyncio.to_thread(lambda: [file for file in read if identity_of(file.path) != read[file]])
-        self._outbox.enqueue(changed, at_once=True)
+        if await asyncio.to_thread(lambda: all(file.path.parent.is_dir() for file in changed)):
+            self._outbox.enqueue(changed, at_once=True)
+        else:
+            await self.scan()
 
     async def _before_batch(self) -> None:
         """Queue the files next to opened documents, and ask git about all files of the next batch at once."""

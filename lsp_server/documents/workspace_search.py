@@ -28,6 +28,7 @@ _KERNEL_FOLDERS = frozenset({("proc",), ("sys",), ("dev",), ("run",)})
 """Folders of "/" that the system makes up. Their files are always new, so they would take all the room."""
 
 _MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each file that it may send
+_MAX_ASKED = 500  # files about which git is asked at once
 _MAX_NEIGHBOURS = 1000  # entries that are looked at next to a document that is opened
 _SHARES = 8  # of these entries, one folder has at most this fraction before all other folders are visited
 
@@ -51,25 +52,29 @@ def search(
         words: Words of the open documents, the names that they import among them.
     """
     near_names = set(map(str, near))
-    found: list[tuple[int, float, int, int, str, Folder]] = []
-    for folder, policy in policies.items():
+    folders = list(policies)
+    found: list[tuple[int, float, int, int, str]] = []  # of plain values, among which no garbage is searched
+    for number, (folder, policy) in enumerate(policies.items()):
         for path, facts in _files(folder, policy, near, limit * _MAX_VISITS_PER_FILE, is_current):
             if facts.st_size <= MAX_FILE_BYTES and stat.S_ISREG(facts.st_mode):
                 above, _, name = path.rpartition("/")
                 rank = 0 if above in near_names else 1 if name.partition(".")[0] in words else 2
-                found.append((rank, -facts.st_mtime, facts.st_size, len(found), path, folder))
-    heapq.heapify(found)  # sorting all would keep other threads waiting
+                heapq.heappush(found, (rank, -facts.st_mtime, facts.st_size, number, path))  # sorts without a pause
     chosen: list[FolderFile] = []
     total = 0
     while found and len(chosen) < limit and is_current():
-        rank, _, size, _, path, folder = heapq.heappop(found)
-        file = FolderFile(folder, Path(path))
-        is_useless = is_noise(file.name) or (rank > 0 and is_of_programs(file.path.parent, folder.path))
-        if total + size <= MAX_SCAN_BYTES and not is_useless and policies[folder].allows_found(file.path):
-            total += size
-            chosen.append(file)
-    for folder, policy in policies.items():
-        policy.note_found([file.path for file in chosen if file.folder == folder])
+        first = [heapq.heappop(found) for _ in range(min(_MAX_ASKED, len(found)))]
+        likely = {FolderFile(folders[number], Path(path)): (rank, size) for rank, _, size, number, path in first}
+        for folder, policy in policies.items():
+            policy.ask([file.path for file in likely if file.folder == folder])
+        for file, (rank, size) in likely.items():
+            is_useless = is_noise(file.name) or (rank > 0 and is_of_programs(file.path.parent, file.folder.path))
+            is_fit = not is_useless and len(chosen) < limit and total + size <= MAX_SCAN_BYTES
+            if is_fit and policies[file.folder].refusal(file.path) is None:
+                total += size
+                chosen.append(file)
+    while found:
+        del found[-1000:]  # to free all at once would keep other threads waiting
     return chosen
 
 

@@ -21,18 +21,21 @@ _MAX_KNOWN = 4096
 _ESCAPED_DELIMITER = re.compile("%(23|25|2f|3f)", re.IGNORECASE)
 
 
-@lru_cache(_MAX_KNOWN)
 def path_of(uri: str) -> Path | None:
     """Return the normalised path of a file URI; None for another scheme and for a path that no system allows.
 
     Links stay as they were opened. Where the disk ignores case, the path is spelled as its folders list it.
     """
-    if uri[:5].lower() != "file:":
-        return None
+    return named_path(uri) if uri[:5].lower() == "file:" else None
+
+
+@lru_cache(_MAX_KNOWN)
+def named_path(uri: str) -> Path | None:
+    """Return the path in a URI of any scheme, as `path_of` does: `git:/a/b.py?HEAD` is a version of `/a/b.py`."""
     try:
         parts = urlsplit(uri)
         named = os.fsdecode(unquote_to_bytes(parts.path))
-        host = "" if parts.netloc.lower() == "localhost" else parts.netloc
+        host = parts.netloc if parts.scheme == "file" and parts.netloc.lower() != "localhost" else ""
         if sys.platform == "win32" and re.match("/[A-Za-z]:", named):
             named = named[1].lower() + named[2:]
         path = Path(os.path.normpath(f"//{host}{named}" if host else named))

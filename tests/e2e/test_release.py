@@ -1,10 +1,13 @@
 """The wheel of dist/ in a fresh environment: what it downloads, and that it completes without torch."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +34,28 @@ def test_the_demo_completes_in_an_empty_folder_outside_the_checkout(released, tm
     assert list(tmp_path.iterdir()) == []
     lacks_torch = released.run("python", "-c", "import torch", folder=tmp_path)
     assert "No module named 'torch'" in lacks_torch.stderr
+
+
+def test_the_offline_archive_installs_and_completes_without_a_network(dist):
+    alone = ("unshare", "--net")
+    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this user may not make network namespaces")
+    [bundle] = dist.glob("draftline-offline-*.tar")
+    root = Path(tempfile.mkdtemp(prefix="dl-"))  # short: a socket's path has a limit
+    with tarfile.open(bundle) as archive:
+        archive.extractall(root, filter="data")
+    environment, clean = root / "environment", {"PATH": os.environ["PATH"], "HOME": str(root)}
+    python = environment / "bin" / "python"
+    pip = [python, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", root / bundle.stem]
+    for command in (
+        [sys.executable, "-m", "venv", environment],
+        [*pip, "draftline[default-model]"],
+        [environment / "bin" / "draftline", "demo"],
+        [environment / "bin" / "draftline", "serve", "--stop"],
+    ):
+        done = subprocess.run([*alone, *command], cwd=root, env=clean, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    shutil.rmtree(root)
 
 
 def test_the_sdist_builds_the_wheel(wheel, tmp_path):

@@ -28,9 +28,17 @@ class RealClient:
         self.received = asyncio.Condition()
         self.result = None
         self.stopped = False
+        self.watched = []
         self._record("draftline/partialCompletion", self.partials)
         self._record("draftline/partialEdit", self.partial_edits)
         self._record("draftline/status", self.statuses)
+
+        @self.lsp.feature(types.CLIENT_REGISTER_CAPABILITY)
+        async def register(params):
+            options = [one.register_options for one in params.registrations]
+            self.watched += [one["globPattern"] for some in options for one in some.get("watchers", ())]
+            async with self.received:
+                self.received.notify_all()
 
     def _record(self, method, record):
         @self.lsp.feature(method)
@@ -45,7 +53,16 @@ class RealClient:
             await asyncio.wait_for(self.received.wait_for(condition), timeout_s)
 
     async def start(
-        self, *, folders=(), inline=True, encodings=("utf-16",), progress=False, command=COMMAND, **options
+        self,
+        *,
+        folders=(),
+        inline=True,
+        encodings=("utf-16",),
+        progress=False,
+        watches=False,
+        process_id=None,
+        command=COMMAND,
+        **options,
     ):
         await self.lsp.start_io(*command, "--stdio", env=environment())
         text_document = types.TextDocumentClientCapabilities(
@@ -53,6 +70,7 @@ class RealClient:
         )
         self.result = await self.lsp.initialize_session(
             types.InitializeParams(
+                process_id=process_id,
                 capabilities=types.ClientCapabilities(
                     text_document=text_document,
                     general=types.GeneralClientCapabilities(position_encodings=list(encodings)),
@@ -60,7 +78,10 @@ class RealClient:
                     notebook_document=types.NotebookDocumentClientCapabilities(
                         types.NotebookDocumentSyncClientCapabilities()
                     ),
-                    workspace=types.WorkspaceClientCapabilities(configuration=True),
+                    workspace=types.WorkspaceClientCapabilities(
+                        configuration=True,
+                        did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(watches),
+                    ),
                 ),
                 workspace_folders=[types.WorkspaceFolder(folder.as_uri(), folder.name) for folder in folders],
                 initialization_options={"debounceMs": 0, **options},

@@ -1,6 +1,7 @@
 """Machines as people have them: the real server and its host in each, which complete or say in a sentence why not.
 
-Each environment is made for real in a mount namespace, which needs Linux and the right to make one.
+Each is made for real in namespaces of its own, which need Linux and the right to make them. No network is in them, and
+the client is in none of them: the process that it names is not there, as with `docker exec` and in WSL.
 """
 
 import os
@@ -18,26 +19,30 @@ import pytest
 from completion.paths import is_on_network_disk
 from tests.lsp_server.real_client import COMMAND, RealClient, environment
 
-NAMESPACE = ("unshare", "--mount", "--uts")
+NAMESPACE = ("unshare", "--mount", "--uts", "--net")
 URI = "file:///project/a.py"
+
+
+NO_HOME = "mount --bind /dev/null /etc/passwd; unset HOME; mount -t tmpfs -o mode=1777 none /tmp"
+READS = "--inh-caps=+dac_read_search --ambient-caps=+dac_read_search"  # Python may lie in another user's home
+STRANGER = f'set -- setpriv --reuid=54321 --regid=54321 --clear-groups {READS} "$@"'
+
+
+def inside(setup, *command, hostname="machine"):
+    """Return a command that runs another one in an environment; what it starts ends with it."""
+    own = ("--pid", "--fork", "--kill-child", "--mount-proc")
+    return (*NAMESPACE, *own, "sh", "-c", f'set -e; hostname {hostname}; {setup}; exec "$@"', "sh", *command)
 
 
 def can_unshare():
     if sys.platform != "linux" or shutil.which("unshare") is None:
         return False
-    return (
-        subprocess.run(
-            [*NAMESPACE, "mount", "-t", "tmpfs", "none", "/mnt"], check=False, capture_output=True
-        ).returncode
-        == 0
-    )
+    return subprocess.run(inside(f"{NO_HOME}; {STRANGER}", "true"), check=False, capture_output=True).returncode == 0
 
 
-pytestmark = pytest.mark.skipif(not can_unshare(), reason="this user may not make mount namespaces")
-
-
-NO_HOME = "mount --bind /dev/null /etc/passwd; unset HOME; mount -t tmpfs -o mode=1777 none /tmp"
+pytestmark = pytest.mark.skipif(not can_unshare(), reason="this user may not make namespaces")
 ENVIRONMENTS = {
+    "a client elsewhere": ("true", ""),
     "read-only home": ('mount -t tmpfs -o ro none "$HOME"', r"cannot be written .*DRAFTLINE_"),
     "no home": ('mount -t tmpfs -o ro none "$HOME"; export HOME=$HOME/none', r"cannot be written .*DRAFTLINE_"),
     "full disk": (
@@ -45,6 +50,11 @@ ENVIRONMENTS = {
         r"cannot be written .*space.*DRAFTLINE_",
     ),
     "no HOME and no passwd entry": (NO_HOME, ""),
+    "non-root without passwd entry": (f"{NO_HOME}; {STRANGER}", ""),
+    "non-root whose home is the root folder": (
+        f"{NO_HOME}; {STRANGER}; export HOME=/",
+        r"cannot be written .*DRAFTLINE_",
+    ),
     "no /dev/shm": ("mount -t tmpfs -o ro,mode=000 none /dev/shm", ""),
     "umask 077": ("umask 077", ""),
 }
@@ -71,12 +81,6 @@ def model(tiny_qwen2):
     shutil.rmtree(folder)
 
 
-def inside(setup, *command, hostname="machine"):
-    """Return a command that runs another one in an environment; what it starts ends with it."""
-    own = ("--pid", "--fork", "--kill-child", "--mount-proc")
-    return (*NAMESPACE, *own, "sh", "-c", f'set -e; hostname {hostname}; {setup}; exec "$@"', "sh", *command)
-
-
 @pytest.fixture
 async def start(home, model, capfd):
     """Yield a function that starts a server in an environment; at its end nothing has printed a traceback."""
@@ -85,7 +89,7 @@ async def start(home, model, capfd):
         async def started(setup, hostname="machine"):
             client = RealClient()
             stack.push_async_callback(client.stop)
-            options = {"model": str(model), "prepare_ms": 0, "max_tokens": 3, "gate": "off"}
+            options = {"process_id": os.getpid(), "model": str(model), "prepare_ms": 0, "max_tokens": 3, "gate": "off"}
             return await client.start(command=inside(setup, *COMMAND, hostname=hostname), **options)
 
         yield started

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from fnmatch import fnmatchcase
 
 from lsprotocol import types
 
@@ -54,6 +55,24 @@ async def test_the_engine_gets_the_files_that_may_be_read(paced, start_client, t
     client.lsp.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
     while not any("b.py" in update.removed for update in paced.updates):
         assert await asyncio.to_thread(paced.ended.acquire, timeout=60)
+
+
+async def test_a_client_watches_code_ignore_files_and_settings_and_nothing_else(paced, start_client, tmp_path):
+    client = await start_client(folders=[tmp_path], watches=True)
+    await client.until(lambda: client.watched)
+    names = [[f"{start}{one}{end}" for one in ones.split(",")] for start, ones, end in map(braces, client.watched)]
+    globs = [glob for some in names for glob in some]
+    assert all(glob.startswith("**/") for glob in globs)
+    seen = ["a.py", "b.test.ts", "c.rs", "d.ps1", ".gitignore", ".draftlineignore", ".draftline.toml"]
+    unseen = ["HEAD", "index.lock", "logo.png", "trace.log", "a.pyc", "app.wasm", "bun.lockb"]
+    assert [one for one in seen + unseen if any(fnmatchcase(f"pkg/{one}", glob) for glob in globs)] == seen
+
+
+def braces(glob):
+    """Return what is before, within and after the braces of a glob."""
+    start, _, rest = glob.partition("{")
+    within, _, end = rest.partition("}")
+    return start, within, end
 
 
 async def test_a_saved_file_counts_as_changed_for_a_client_that_watches_no_files(paced, start_client, tmp_path):

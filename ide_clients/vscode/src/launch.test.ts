@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
-import { PROBE, moduleArguments, serverCommand, terminalArguments, wheelVersion } from "./launch.js";
+import { PROBE, proxied, scriptArguments, serverCommand, terminalArguments, wheelVersion } from "./launch.js";
 
 const PYTHON = process.env["PYTHON"] ?? "python3";
 const MODULES = ["lsp_server/__init__.py", "lsp_server/__main__.py", "lsp_server/cli/main.py", "venv/__init__.py"];
@@ -38,12 +38,16 @@ function printed(words: string[], version = "1.2.3"): string {
   }
 }
 
+// A script that imports the server, as the installation does.
+const ownScript = join(mkdtempSync(join(tmpdir(), "draftline-")), "script.py");
+writeFileSync(ownScript, "import lsp_server\n");
+
 const STARTS: Record<string, string[]> = {
   "the search for a Python": PROBE,
   "the server": serverCommand(PYTHON).slice(1),
   "Report": terminalArguments("report"),
   "Doctor": terminalArguments("doctor"),
-  "the installation": moduleArguments("venv"),
+  "the installation": scriptArguments(ownScript),
 };
 
 for (const [name, words] of Object.entries(STARTS)) {
@@ -57,4 +61,11 @@ for (const [name, words] of Object.entries(STARTS)) {
 test("the search for a Python finds the installed version, which a wheel's name can be compared with", () => {
   assert.equal(printed(PROBE, "4.5.6rc1").trim().split("\n").at(-1), "4.5.6rc1");
   assert.equal(wheelVersion("draftline-4.5.6rc1-py3-none-any.whl"), "4.5.6rc1");
+});
+
+test("programs that download get VS Code's proxy unless the environment names one", () => {
+  assert.deepEqual(proxied("", { PATH: "/bin" }), { PATH: "/bin" });
+  const proxy = "http://proxy.example:3128";
+  assert.deepEqual(proxied(proxy, { PATH: "/bin" }), { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, PATH: "/bin" });
+  assert.equal(proxied(proxy, { HTTPS_PROXY: "http://own.example" })["HTTPS_PROXY"], "http://own.example");
 });

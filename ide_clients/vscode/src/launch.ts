@@ -20,9 +20,14 @@ export function serverCommand(python: string): string[] {
   return [python, SAFE_PATH, "-m", "lsp_server", "--stdio"];
 }
 
-/** Return the arguments that run a module of Python. */
-export function moduleArguments(module: string, ...rest: string[]): string[] {
-  return [SAFE_PATH, "-m", module, ...rest];
+/** Return the arguments that run a script of this extension. */
+export function scriptArguments(script: string, ...rest: string[]): string[] {
+  return [SAFE_PATH, script, ...rest];
+}
+
+/** Return an environment with VS Code's proxy (`http.proxy`) for programs that download; one in the environment counts more. */
+export function proxied(proxy: string, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return proxy === "" ? environment : { HTTP_PROXY: proxy, HTTPS_PROXY: proxy, ...environment };
 }
 
 /** Return the arguments that run a draftline command in a terminal and keep the terminal open. */

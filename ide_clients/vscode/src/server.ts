@@ -9,7 +9,7 @@ import { SECTION } from "./manifest.js";
 import type { PartialCompletion } from "./offer.js";
 import { PythonFinder } from "./python.js";
 import type { PartialEdit } from "./selectionEdit.js";
-import { serverSettings, setting } from "./settings.js";
+import { downloadEnvironment, serverSettings, setting } from "./settings.js";
 import type { ServerStatus, StatusItem } from "./status.js";
 import type { Signals } from "./signals.js";
 import type { Suggestions } from "./suggestions.js";
@@ -59,7 +59,7 @@ export class Server implements vscode.Disposable {
       return;
     }
     const [program = "", ...words] = command;
-    const client = new LanguageClient("draftline", "draftline", { command: program, args: words, options: { cwd } }, this.options());
+    const client = new LanguageClient("draftline", "draftline", { command: program, args: words, options: { cwd, env: downloadEnvironment() } }, this.options());
     client.onNotification("draftline/status", (status: ServerStatus) => { this.onStatus(client, status); });
     client.onNotification("draftline/partialCompletion", (partial: PartialCompletion) => {
       this.suggestions().onPartial(partial);

@@ -1,6 +1,7 @@
 // Reads and changes the settings of the extension, and collects those of the language server.
 
 import * as vscode from "vscode";
+import { proxied } from "./launch.js";
 import { SECTION, SERVER_SETTINGS } from "./manifest.js";
 
 /** The settings that the extension reads. package.json has their descriptions and defaults. */
@@ -31,6 +32,11 @@ export function serverSettings(): Record<string, unknown> {
     }
   }
   return changed;
+}
+
+/** Return the environment of programs that download: with VS Code's proxy. */
+export function downloadEnvironment(): NodeJS.ProcessEnv {
+  return proxied(vscode.workspace.getConfiguration("http").get("proxy") ?? "", process.env);
 }
 
 /** Switch suggestions on or off. */

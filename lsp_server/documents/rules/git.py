@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -18,6 +19,7 @@ from lsp_server.workspace_reader import Identity, identity_of
 _log = logging.getLogger(__name__)
 
 _OPTIONS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks")
+_NAME = re.compile(rb"[^\0]+")
 _ANSWER_S = 2.0
 """Maximum time for git to answer about some paths, in seconds."""
 _LIST_S = 60.0
@@ -67,11 +69,6 @@ class Git:
             ignored = frozenset(answer.split(b"\0"))
             self._known.update({path: (index, name in ignored) for name, path in named.items()})
 
-    def allows(self, paths: Sequence[Path]) -> None:
-        """Note that `listed` named these paths."""
-        index = identity_of(self._index)
-        self._known.update(dict.fromkeys(paths, (index, False)))
-
     def _askable(self, path: Path) -> Path:
         """Return what git knows of a path: the link or the inner repository on the way to it, else the path itself."""
         parts = path.relative_to(self._top).parts
@@ -95,12 +92,9 @@ def listed(folder: Path, is_current: Callable[[], bool] = lambda: True) -> list[
         answer = _run(folder / inner, arguments, _LIST_S, is_current=is_current)
         if answer is None and not inner:
             return None
-        for name in filter(None, os.fsdecode(answer or b"").split("\0")):
-            path = f"{inner}{name}"
-            if name.endswith("/"):
-                queue.append(path)
-            else:
-                found.append(path)
+        for name in _NAME.finditer(answer or b""):  # to split the answer would keep other threads waiting
+            path = f"{inner}{os.fsdecode(name[0])}"
+            (queue if path.endswith("/") else found).append(path)
     return found
 
 

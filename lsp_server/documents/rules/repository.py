@@ -115,11 +115,6 @@ class Repository:
         """Return the files below the folder that git does not ignore; None where git cannot say."""
         return listed(self._root, is_current) if self._says is not None else None
 
-    def note_found(self, paths: Sequence[Path]) -> None:
-        """Note that `listed` named some paths."""
-        if self._says is not None:
-            self._says.allows(paths)
-
     def refresh(self, path: Path) -> bool:
         """Drop the cached rules if an ignore file above a path is another one than was read; return whether it is."""
         parts = self._parts(path)

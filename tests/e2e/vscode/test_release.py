@@ -33,7 +33,7 @@ def test_the_extension_installs_its_own_wheel_and_completes(code_server, browser
     window = CodeWindow(browser, code_server, file)
     window.page.get_by_role("button", name="Install", exact=True).click()
     window.page.wait_for_selector("[aria-label*='draftline: ready']", timeout=INSTALL_MS)
-    installed = "User/globalStorage/draftline.draftline/environment/lib/python*/site-packages/draftline-*.dist-info"
+    installed = "User/globalStorage/draftline.draftline/environment-*/lib/python*/site-packages/draftline-*.dist-info"
     [metadata] = (tmp_path / "code-server" / "data").glob(installed)
     [wheel] = dist.glob("*.whl")
     assert wheel.name in (metadata / "direct_url.json").read_text()

@@ -1,25 +1,41 @@
-"""The private environment of the extension in the real VS Code: an updated extension installs its server there."""
+"""The private environment of the extension in the real VS Code: an updated extension installs its server there.
+
+The proxy of VS Code is passed on, and another extension that fails changes nothing.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.vscode.code_window import CodeServer, CodeWindow
+from tests.e2e.vscode.code_window import SETTINGS, CodeServer, CodeWindow
 
 pytestmark = [pytest.mark.vscode, pytest.mark.real_model]
 
 # This environment's Python, with draftline, except that it installs nothing.
 PYTHON = f"""#!/bin/sh
 case " $* " in
-*" venv "*) exit 0 ;;
-*" pip "*) echo "$@" >>"$INSTALLED"; exit 0 ;;
+*install_server.py*) echo "$HTTPS_PROXY" "$@" >>"$INSTALLED"; echo "$0"; exit 0 ;;
 esac
 exec {sys.executable} "$@"
 """
+
+
+PROXY = "http://127.0.0.1:9"
+
+
+def broken_python_extension(path: Path) -> Path:
+    """Write a package that VS Code takes for the Python extension, and that does not start."""
+    named = {"name": "python", "publisher": "ms-python", "version": "1.0.0", "engines": {"vscode": "^1.100.0"}}
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("extension/package.json", json.dumps({**named, "main": "./main.js", "activationEvents": []}))
+        packed.writestr("extension/main.js", "exports.activate = () => { throw new Error('broken'); };")
+    return path
 
 
 def write_program(path: Path) -> None:
@@ -29,15 +45,20 @@ def write_program(path: Path) -> None:
 
 
 def test_an_updated_extension_installs_its_server_in_its_private_environment(
-    paths, vsix, engine_room, browser, tmp_path
+    paths, vsix, engine_room, browser, tmp_path, monkeypatch
 ):
+    monkeypatch.setitem(SETTINGS, "http.proxy", PROXY)  # VS Code reads it from the user's settings only
     home, installed = tmp_path / "code-server", tmp_path / "installed"
     write_program(tmp_path / "bin" / "python3")
-    write_program(home / "data" / "User" / "globalStorage" / "draftline.draftline" / "environment" / "bin" / "python")
+    storage = home / "data" / "User" / "globalStorage" / "draftline.draftline"
+    python = storage / "environment-of-before" / "bin" / "python"
+    write_program(python)
+    (storage / "python").write_text(str(python))
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     environment = {**engine_room.environment, "PATH": path, "VSCODE_CLI": "1", "INSTALLED": str(installed)}
     server = CodeServer(paths, home, environment)
     server.install(vsix)
+    server.install(broken_python_extension(tmp_path / "python.vsix"))
     [extension] = (home / "extensions").glob("draftline.draftline-*")
     wheel = extension / "dist" / "draftline-99.0-py3-none-any.whl"
     wheel.touch()
@@ -49,6 +70,8 @@ def test_an_updated_extension_installs_its_server_in_its_private_environment(
         window = CodeWindow(browser, server, file)
         window.wait_for_ready()
         window.close()
-        assert f"{wheel}[default-model]" in installed.read_text()
+        required = wheel.with_name("requirements.txt")
+        assert installed.read_text().startswith(f"{PROXY} -P {extension / 'install_server.py'} {storage} ")
+        assert installed.read_text().rstrip().endswith(f" {wheel} {required}")
     finally:
         server.close()

@@ -40,8 +40,11 @@ def ignored_by_git(root, paths):
 
 
 def ignored_by_us(root, paths):
+    """Return the paths that are ignored where git is not installed."""
     policy = FilePolicy(root)
-    return {path for path in paths if policy.refusal(root / path) is EmptyReason.IGNORED_FILE}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(root))
+        return {path for path in paths if policy.refusal(root / path) is EmptyReason.IGNORED_FILE}
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="git is the reference")

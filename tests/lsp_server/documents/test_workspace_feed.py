@@ -754,6 +754,18 @@ async def test_a_loose_secret_file_is_not_sent(tmp_path, name):
     assert not engine.messages
 
 
+@pytest.mark.parametrize("uri", ["git:{}?HEAD", "vscode-remote://wsl%2Bubuntu{}", "gitlens://abc{}#L1"])
+async def test_what_another_scheme_shows_of_an_ignored_or_secret_file_is_refused_as_the_file_is(tmp_path, uri):
+    write(tmp_path, {".gitignore": "private/\n", "private/a.py": "a", "b.py": "b", ".env": "A=1"})
+    feed, _, _ = make_feed(tmp_path)
+    names = ["private/a.py", "b.py", ".env", "private/gone.py"]
+    refused = [feed.refusal_of(uri.format((tmp_path / name).as_uri().removeprefix("file://"))) for name in names]
+    ignored = EmptyReason.IGNORED_FILE
+    assert refused == [ignored, None, EmptyReason.SECRET_FILE, ignored]
+    assert feed.refusal_of(uri.format("/elsewhere/private/a.py")) is None
+    await feed.close()
+
+
 async def test_a_loose_document_that_its_folder_or_its_repository_ignores_is_refused_and_not_sent(tmp_path):
     write(tmp_path, {"notes/.draftlineignore": "*.md\n", "notes/a.md": "", "notes/b.py": "", "project/a.py": ""})
     write(tmp_path, {"other/.gitignore": "local/\n", "other/.git/HEAD": "", "other/local/c.py": "", "other/d.py": ""})
@@ -789,3 +801,19 @@ async def test_files_that_change_on_disk_are_sent_again_although_the_client_does
     feed.changed(document)
     await feed.idle()
     assert engine.sent == {"d.py": "typed"}
+
+
+async def test_a_folder_that_gets_another_name_is_found_although_the_client_does_not_say_so(tmp_path):
+    write(tmp_path, {"old/a.py": "a", "old/deep/b.py": "b", "d.py": "disk"})
+    folders, documents, engine = WorkspaceFolders(), DocumentStore(), Recorder()
+    folders.add([types.WorkspaceFolder(tmp_path.as_uri(), "project")])
+    feed = WorkspaceFeed(folders, documents, engine, lambda _uri: Settings(), pause_s=0, check_s=0)
+    document = open_document(documents, tmp_path / "d.py", "typed")
+    await feed.scan()
+    await feed.idle()
+    engine.messages.clear()
+    (tmp_path / "old").rename(tmp_path / "new")
+    feed.changed(document)
+    await feed.idle()
+    assert engine.sent == {"d.py": "typed", "new/a.py": "a", "new/deep/b.py": "b"}
+    assert sorted(engine.removed) == ["old/a.py", "old/deep/b.py"]
