@@ -23,16 +23,17 @@ def entry(function: Function, *, nogil: bool = True, **options: object) -> Funct
         nogil: Whether it runs without the interpreter's global lock.
         options: Others of `numba.njit`.
     """
-    return _for_all_values(numba.njit(cache=True, nogil=nogil, no_cfunc_wrapper=True, error_model="numpy", **options)(function))
+    return _compiled(function, cache=True, nogil=nogil, **options)
 
 
 def inner(function: Function, **options: object) -> Function:
     """Compile a function that only compiled functions call, with the first of them. `options` are as for `entry`."""
-    return _for_all_values(numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=True, error_model="numpy", **options)(function))
+    return _compiled(function, no_cpython_wrapper=True, **options)
 
 
-def _for_all_values(dispatcher: Any) -> Any:  # noqa: ANN401  numba's class
-    """Make compiled callers pass `0` as they pass any integer."""
+def _compiled(function: Callable[..., object], **options: object) -> Any:  # noqa: ANN401  numba's class
+    """Return numba's function, to which compiled callers pass `0` as they pass any integer."""
+    dispatcher = numba.njit(no_cfunc_wrapper=True, error_model="numpy", **options)(function)
     template_of = dispatcher.get_call_template
 
     def get_call_template(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401
