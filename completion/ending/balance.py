@@ -34,7 +34,7 @@ class Joint(NamedTuple):
 
 def lacks(text: str, context: Context, replaces: int = 0) -> Lacks:
     """Return what the document around the cursor lacks with a text; within a comment or heredoc, nothing counts."""
-    if context.within_comment(text) or (context.in_heredoc and "\n" not in text):
+    if context.within_comment(text) or (context.before.in_heredoc and "\n" not in text):
         return Lacks(0, 0, 0)
     on_line = context.scan(text + context.line_after[replaces:])
     below = _below(context.suffix[len(context.line_after) : SCAN_AFTER], context.language, on_line.string)

@@ -36,7 +36,7 @@ class Context:
         line_before: The cursor's line up to the cursor.
         line_after: The cursor's line from the cursor on, without its line break.
         following: Lines after the cursor's line.
-        in_heredoc: Whether the cursor is in the lines of a heredoc.
+        line_below: Next line below the cursor's that is not blank; "" if there is none.
         before: Brackets and strings that are open at the cursor.
         after: Closers after the cursor.
         open: Openers before the cursor, each with its closer after the cursor, innermost last.
@@ -55,7 +55,7 @@ class Context:
     line_before: str
     line_after: str
     following: tuple[str, ...]
-    in_heredoc: bool
+    line_below: str
     before: Scan
     after: Scan
     open: tuple[OpenBracket, ...]
@@ -70,7 +70,7 @@ class Context:
         """Compute the context of a request."""
         near, near_after = near_before(prefix, language), suffix[:SCAN_AFTER]
         before = scan(near, language)
-        after = _scan_after(before, suffix, language)
+        after = scan(near_after, language, before if closes_string(before, suffix, language) else "")
         lines, line_before = near_after.split("\n"), prefix[prefix.rfind("\n") + 1 :]
         return cls(
             prefix=prefix,
@@ -83,7 +83,7 @@ class Context:
             line_before=line_before,
             line_after=lines[0],
             following=tuple(lines[1:]),
-            in_heredoc=before.in_heredoc,
+            line_below=next((line for line in lines[1:] if line.strip()), ""),
             before=before,
             after=after,
             open=open_at_cursor(before, after, near, near_after),
@@ -91,11 +91,6 @@ class Context:
             block_ends=BlockEnds(near, suffix, language),
             lexer=Lexer(language, before, "" if before.string or before.comment else line_before),
         )
-
-    @property
-    def line_below(self) -> str:
-        """Next line below the cursor's that is not blank; "" if there is none."""
-        return _first_line(self.following)
 
     def scan(self, text: str) -> Scan:
         """Return the brackets, strings and comments of a text at the cursor."""
@@ -115,11 +110,6 @@ def near_before(prefix: str, language: str) -> str:
     return prefix[_code_end(prefix[:start], language) :]
 
 
-@lru_cache(maxsize=2)  # it stays the same while a suggestion grows
-def _first_line(lines: tuple[str, ...]) -> str:
-    return next((line for line in lines if line.strip()), "")
-
-
 @lru_cache(maxsize=4)  # a prefix without its last part stays the same while the user types
 def _code_end(text: str, language: str) -> int:
     """Return the offset where the string or comment that a text ends inside begins; its length if it ends in code."""
@@ -131,12 +121,7 @@ def _code_end(text: str, language: str) -> int:
 def forget_texts() -> None:
     """Free what was kept of texts around cursors, so that it need not be computed again."""
     _code_end.cache_clear()
-    _first_line.cache_clear()
     brackets.forget_texts()
-
-
-def _scan_after(before: Scan, suffix: str, language: str) -> Scan:
-    return scan(suffix[:SCAN_AFTER], language, before if closes_string(before, suffix, language) else "")
 
 
 def closes_string(before: Scan, suffix: str, language: str) -> bool:

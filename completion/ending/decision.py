@@ -2,58 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import NamedTuple
 
 from completion.ending.context import Context
 from completion.ending.context import forget_texts as forget_near
-from completion.ending.extent import block, code_fence, line, surplus_end
+from completion.ending.extent import block, code_fence, line, remark
 from completion.ending.loops import forget_texts as forget_loops
 from completion.ending.loops import loops
 from completion.ending.next_lines import next_lines
-from completion.ending.remark import remark
 from completion.ending.resync import forget_texts as forget_following
 from completion.ending.resync import resync
-from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop, whole
+from completion.ending.rule import Dropped, DropReason, Rule, Stop
 from completion.ending.shape import edges, indentation
 from completion.ending.unsafe import unsafe
-from completion.ending.word_end import cluster_ends, unfinished, whole_words
+from completion.ending.word_end import cluster_ends, mid_word, unfinished, whole_words
 from completion.request import StopReason, Suggestion
-from completion.syntax.table import row_of
-
-_WORD = re.compile(r"[\w$]+")
-_LAST_WORD = re.compile(r"[\w$]+\Z")
-
-
-def mid_word(text: str, context: Context) -> Ends:
-    """End before a text inside or directly before a word: its tail would follow the text.
-
-    A manual request gets one, unless that says the tail of the word itself, which would follow again.
-    """
-    after = context.line_after[:1]
-    in_formula = after == "$" and row_of(context.language).has_sentences
-    is_word = after.isalnum() or after == "_" or (after == "$" and not in_formula)
-    if not is_word or not text:
-        return whole(text)
-    return Ends(len(text) if context.invoked and not _says_tail(text, context) else 0, 0)
-
-
-def _says_tail(text: str, context: Context) -> bool:
-    """Return whether a text within a word begins with the word's tail, and does not end where that may follow.
-
-    It may after a part of a name, as in `getUser‸Name`, and where the word that they make stands elsewhere, too.
-    """
-    word, tail = _WORD.match(text), _WORD.match(context.line_after)
-    if not (word and tail and word[0].startswith(tail[0]) and _WORD.match(context.line_before[-1:])):
-        return False
-    found = _LAST_WORD.search(context.line_before + text)
-    end = found[0] if found else ""
-    if end and (word[0] == tail[0] or end.endswith("_") or tail[0][0] in "_$" or tail[0][0].isupper()):
-        return False
-    joined = re.compile(rf"(?<![\w$]){re.escape(end + tail[0])}(?![\w$])")
-    return "\n" not in text and joined.search(context.near + context.suffix) is None
-
 
 RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
     unsafe: (DropReason.UNSAFE, None),
@@ -64,7 +28,6 @@ RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
     code_fence: (DropReason.EMPTY, StopReason.STOP_TOKEN),
     line: (DropReason.EMPTY, StopReason.LINE_END),
     block: (DropReason.EMPTY, StopReason.BLOCK_END),
-    surplus_end: (DropReason.DOUBLED_CLOSER, None),
     next_lines: (DropReason.REPEATS_FOLLOWING, StopReason.SUFFIX_OVERLAP),
     resync: (DropReason.DOUBLED_CLOSER, None),
 }

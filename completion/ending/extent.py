@@ -14,7 +14,7 @@ from completion.ending.rule import Ends, whole
 from completion.request import Mode
 from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
-from completion.syntax.line_roles import closes_words, is_decorator, may_close_words, opens_lines
+from completion.syntax.line_roles import is_decorator, opens_lines
 from completion.syntax.table import is_code, row_of
 
 MAX_COMMENTS = 2
@@ -46,24 +46,15 @@ def _over(text: str, end: int) -> Ends:
     return Ends(kept, kept, over=True)
 
 
-def surplus_end(text: str, context: Context) -> Ends:
-    """End before a word that ends a block which goes on below: what it ends began before the cursor.
-
-    Such a word begins the first line that is indented less than the next line below the cursor.
-    """
-    least = depth(context.line_below)
-    if not least or context.line_after.strip() or context.before.string or context.before.comment:
+def remark(text: str, context: Context) -> Ends:
+    """End before a comment at the end of a line of code, where a manual request wants the line below."""
+    in_code = not context.before.string and not context.before.comment and context.line_before.strip()
+    if not context.invoked or not in_code or context.line_after:
         return whole(text)
-    offset = 0
-    for each in text.split("\n"):
-        full = each if offset else context.line_before + each
-        if full.strip() and depth(full) < least:
-            begins = offset > 0 or not context.line_before.strip()
-            is_end = begins and closes_words(full, context.language)
-            may_be = begins and may_close_words(full, context.language)
-            return Ends(len(text[:offset].rstrip()) if is_end else len(text), offset if may_be else len(text))
-        offset += len(each) + 1
-    return whole(text)
+    start, openers = text.lstrip(" \t"), row_of(context.language).comments
+    if start.startswith(openers):
+        return Ends(0, 0, over=True)
+    return Ends(len(text), 0 if any(one.startswith(start) for one in openers) else len(text))
 
 
 def code_fence(text: str, context: Context) -> Ends:

@@ -8,11 +8,11 @@ from completion.ending.context import Context, near_before
 from completion.errors import ParseLimitError
 from completion.request import CompletionRequest, Mode
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, scan
-from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
 from completion.syntax.indent_style import depth, line_around
 from completion.syntax.line_roles import opens_words
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.syntax.table import row_of
+from completion.syntax.trees import brace_opens_block, is_within_expression
 
 _MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed
 _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")  # a brace after them opens no block

@@ -30,7 +30,7 @@ def indentation(text: str, context: Context) -> str | Dropped:
     indented lines those of the text. Lines of blanks become empty, except the last one, which text may follow. Lines of
     a string or heredoc stay as they are.
     """
-    is_code = not context.before.string and not context.in_heredoc
+    is_code = not context.before.string and not context.before.in_heredoc
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     generated = _blanks(context.line_before + lines[0])
     if is_code and not context.line_before.strip():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 from itertools import dropwhile, starmap
 
@@ -27,6 +28,13 @@ _LOOKBEHIND = 12  # characters before a text that decide what it begins with; th
 def goes_on(line_after: str) -> bool:
     """Return whether more than closers, end tags and punctuation follow a cursor on its line."""
     return _LINE_ENDS.fullmatch(line_after) is None
+
+
+class Literal(StrEnum):
+    """What text at a cursor belongs to, other than code. A docstring is a string."""
+
+    COMMENT = "in_comment"
+    STRING = "in_string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,13 @@ class Scan:
         if self.frame is None or self.frame.outer is None or self.frame.outer.string is None:
             return ()
         return tuple(frame.closer for frame in self.frame.around())[::-1]
+
+    @property
+    def literal(self) -> Literal | None:
+        """What the end of the text is inside; None in code, also in code within a string."""
+        if self.comment:
+            return Literal.COMMENT
+        return Literal.STRING if self.string and not self.waiting else None
 
 
 class Lexer:
@@ -117,6 +132,11 @@ def scan(text: str, language: str, string: str | Scan = "", *, before: str = "")
 def _lexer_of(language: str, string: str, _start: str) -> Lexer:
     """Return the lexer of texts with the same start: mostly the same text, which grows at its end."""
     return Lexer(language, string)
+
+
+def enclosing_literal(before: str, language: str) -> Literal | None:
+    """Return what the cursor after `before` is inside; None in code, and where not all literals are known."""
+    return scan(before, language).literal if lexicon_of(language).is_complete else None
 
 
 def forget_texts() -> None:

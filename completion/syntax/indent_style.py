@@ -52,9 +52,14 @@ def columns(blanks: str) -> int:
     return len(blanks) + (TAB_COLUMNS - 1) * blanks.count("\t")
 
 
+def leading_blanks(line: str) -> str:
+    """Return the blanks that a line begins with."""
+    return line[: len(line) - len(line.lstrip())]
+
+
 def depth(line: str) -> int:
     """Return the width of a line's leading blanks in columns."""
-    return columns(line[: len(line) - len(line.lstrip())])
+    return columns(leading_blanks(line))
 
 
 def line_around(before: str) -> str:

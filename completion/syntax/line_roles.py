@@ -70,11 +70,6 @@ def may_be_modifiers(line: str) -> bool:
     return last in _BEGINNINGS or _BEGUN_MODIFIER.fullmatch(last) is not None
 
 
-def opens_element(line: str) -> bool:
-    """Return whether a line is the opening tag of an element, of HTML or XML or JSX, and nothing else."""
-    return _ELEMENT.fullmatch(line.strip()) is not None
-
-
 def opens_words(line: str, language: str, *, ended: bool = False) -> bool:
     """Return whether a line begins, with words, what lines below it end: `if x; then`, `def f`.
 
@@ -92,7 +87,7 @@ def opens_words(line: str, language: str, *, ended: bool = False) -> bool:
 
 def opens_lines(line: str, language: str) -> bool:
     """Return whether a line begins, with words or a tag, what lines below it end."""
-    return opens_element(line) or opens_words(line, language)
+    return _ELEMENT.fullmatch(line.strip()) is not None or opens_words(line, language)
 
 
 def opens_alike(line: str, head: str, language: str) -> bool:
@@ -118,17 +113,6 @@ def closes_block(line: str, head: str, language: str) -> bool:
     if closer := _closer(head, language):
         return line.lstrip().startswith(closer)
     return _first_word(line) in row_of(language).closing
-
-
-def closes_words(line: str, language: str) -> bool:
-    """Return whether a line begins with a word that ends a block: `end`, `fi`."""
-    return row_of(language).opening is not None and _first_word(line) in row_of(language).closing
-
-
-def may_close_words(line: str, language: str) -> bool:
-    """Return whether an unfinished line can still become one that begins with a word that ends a block."""
-    text = line.lstrip()
-    return row_of(language).opening is not None and any(word.startswith(text) for word in row_of(language).closing)
 
 
 def _closer(head: str, language: str) -> str:
