@@ -96,11 +96,10 @@ def _closed_and_begun_again(text: str, context: Context) -> int | None:
     return next((at for at in unopened if len(text[at + 1 :].strip()) == 1), None)
 
 
-@lru_cache(maxsize=2)  # the line stays the same while a suggestion grows
-def closers_at(line_before: str, string: str) -> frozenset[str]:
+def closers_at(context: Context) -> set[str]:
     """Return what closes something after a cursor: brackets, the string around it, quotes that the line has begun."""
-    begun = [quote for quote in _QUOTES if line_before.count(quote) % 2]
-    return frozenset({*CLOSERS, *begun, *string})
+    begun = [quote for quote in _QUOTES if context.line_before.count(quote) % 2]
+    return {*CLOSERS, *begun, *context.before.string}
 
 
 def _replaced(text: str, context: Context) -> tuple[tuple[int, int], int]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from completion.request import Mode
-from completion.syntax import brackets
 from completion.syntax.block_end import BlockEnds
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
 from completion.syntax.brackets import SCAN_AFTER, Lexer, Scan, scan
@@ -21,7 +20,7 @@ _STEP = 4_000  # characters before the scanned ones, in multiples of this: the s
 _MAX_LITERAL = 16_000  # of a longer string, the beginning is more likely a quote that was misread
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # by identity, as a key of what is kept
 class Context:
     """The document around the cursor.
 
@@ -116,12 +115,6 @@ def _code_end(text: str, language: str) -> int:
     found = Lexer(language).scan(text)  # which keeps nothing of a long document
     is_inside = (found.string or found.comment) and len(text) - found.string_start <= _MAX_LITERAL
     return found.string_start if is_inside else len(text)
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts around cursors, so that it need not be computed again."""
-    _code_end.cache_clear()
-    brackets.forget_texts()
 
 
 def closes_string(before: Scan, suffix: str, language: str) -> bool:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from completion.ending.context import Context
-from completion.ending.context import forget_texts as forget_near
 from completion.ending.extent import block, code_fence, line, remark
-from completion.ending.loops import forget_texts as forget_loops
 from completion.ending.loops import loops
 from completion.ending.next_lines import next_lines
-from completion.ending.resync import forget_texts as forget_following
 from completion.ending.resync import resync
-from completion.ending.rule import Dropped, DropReason, Rule, Stop
+from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop
 from completion.ending.shape import edges, indentation
 from completion.ending.unsafe import unsafe
 from completion.ending.word_end import cluster_ends, mid_word, unfinished, whole_words
@@ -49,7 +48,7 @@ def stop(text: str, context: Context) -> Stop | None:
     """Return where a rule ends an unfinished text however it goes on; None if none does."""
     found = None
     for rule, (_, reason) in RULES.items():
-        if reason and (ends := rule(text, context)).over:
+        if reason and (ends := _ends(rule, text, context)).over:
             text = _cut(text, ends.maybe)
             found = Stop(len(text), reason)
     return found
@@ -77,10 +76,15 @@ def shown(text: str, context: Context, limit: int | None = None) -> str:
         return ""
     sure = min(decided.sure, len(text) if limit is None else limit)
     kept = text[: whole_words(text[: decided.maybe], sure)]
-    kept = kept[: next_lines(kept, context).sure].rstrip()  # what ends the text may leave such a line last
-    ends = resync(kept, context)  # it may leave a string closed that the text opens again, too
+    kept = kept[: _ends(next_lines, kept, context).sure].rstrip()  # what ends the text may leave such a line last
+    ends = _ends(resync, kept, context)  # it may leave a string closed that the text opens again, too
     shaped = _shaped(kept[: ends.maybe], ends.replaces, context)
     return "" if isinstance(shaped, Dropped) else shaped
+
+
+def replaced_by(text: str, context: Context) -> int:
+    """Return the number of characters after the cursor that a text replaces."""
+    return _ends(resync, text, context).replaces
 
 
 def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context: Context) -> Suggestion | Dropped:
@@ -95,20 +99,25 @@ def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context:
     keeps = isinstance(result, Suggestion) and result.text.startswith(seen)
     if not seen or keeps or not "".join(raw.text.split()).startswith("".join(seen.split())):
         return result
-    return replace(raw, text=seen, replace_after=resync(seen, context).replaces)
+    return replace(raw, text=seen, replace_after=replaced_by(seen, context))
 
 
 def _decided(text: str, context: Context) -> _Decided | Dropped:
     """Apply the rules in order, each to what those before it leave."""
     sure, replaces = len(text), 0
     for rule, (reason, _) in RULES.items():
-        ends = rule(text, context)
+        ends = _ends(rule, text, context)
         if ends.maybe < len(text):
             text = _cut(text, ends.maybe)
             if not text.strip():
                 return Dropped(reason)
         sure, replaces = min(sure, ends.sure), ends.replaces
     return _Decided(len(text), min(sure, len(text)), replaces)
+
+
+@lru_cache(maxsize=2 * len(RULES))  # the same text is asked about to stop, to show and to finish
+def _ends(rule: Rule, text: str, context: Context) -> Ends:
+    return rule(text, context)
 
 
 def _cut(text: str, end: int) -> str:
@@ -123,6 +132,9 @@ def _shaped(text: str, replaces: int, context: Context) -> str | Dropped:
 
 
 def forget_texts() -> None:
-    """Free what was kept of texts around cursors, so that it need not be computed again."""
-    for forget in (forget_near, forget_following, forget_loops):
-        forget()
+    """Free what was kept of texts around cursors: the bounded caches of these packages; others are of languages."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(("completion.ending.", "completion.syntax.")):
+            for kept in vars(module).values():
+                if isinstance(kept, type(_ends)) and kept.cache_parameters()["maxsize"]:
+                    kept.cache_clear()

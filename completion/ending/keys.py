@@ -40,13 +40,14 @@ def may_repeat_key(text: str, line: str, offset: int, context: Context) -> bool:
 
 def has_keys(context: Context) -> bool:
     """Return whether a cursor is in a document of keys, in no string and not before one."""
-    return not context.before.string and only_closers(context) and _consists_of_keys(context.near, context.following)
+    return not context.before.string and only_closers(context) and _consists_of_keys(context)
 
 
 @lru_cache(maxsize=2)
-def _consists_of_keys(before: str, below: tuple[str, ...]) -> bool:
+def _consists_of_keys(context: Context) -> bool:
     """Return whether nearly all lines around a cursor have keys, apart from brackets, comments and items of lists."""
-    lines = [line for line in (*before.split("\n")[-_MOST - 1 : -1], *below[:_MOST]) if _OTHER.match(line) is None]
+    around = (*context.near.split("\n")[-_MOST - 1 : -1], *context.following[:_MOST])
+    lines = [line for line in around if _OTHER.match(line) is None]
     keyed = sum(_key_of(line) is not None and not line.rstrip().endswith((";", "):")) for line in lines)
     return keyed > 0.9 * len(lines)
 

@@ -59,11 +59,6 @@ def _end_in_lines(text: str) -> int | None:
     return None
 
 
-def forget_texts() -> None:
-    """Free what was kept of texts."""
-    _end_in_lines.cache_clear()
-
-
 def _run_end(lines: Sequence[str], repeats: int, *, grows: bool) -> int:
     """Return after how many lines a run of lines ends that repeats up to the last line; their number if none does.
 

@@ -12,7 +12,7 @@ from completion.ending.context import Context
 from completion.ending.keys import has_keys, may_repeat_key, repeats_key
 from completion.ending.rest_of_line import before_rest, only_closers
 from completion.ending.rule import Ends
-from completion.ending.tokens import Bits, bits_of, folded
+from completion.ending.tokens import bits_of, folded
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import announces, defines_name, is_clause, may_be_modifiers, without_modifiers
 
@@ -56,7 +56,7 @@ def next_lines(text: str, context: Context) -> Ends:
     `else` begins none: a statement has it once. Of a text that was cut short, a last line that may become such a
     repetition goes, too. Lines without words are left to the brackets.
     """
-    targets = _targets(context.following, context.language, context.prefix, context.suffix)
+    targets = _targets(context)
     lines, keyed = _lines(text, context), has_keys(context)
     sure = _sure(text, lines, targets, context, keyed=keyed)
     for index, line in enumerate(lines):
@@ -73,15 +73,14 @@ def next_lines(text: str, context: Context) -> Ends:
     return Ends(min(sure, len(text)) if context.cut_short else len(text), sure)
 
 
-@lru_cache(maxsize=2)  # they stay the same while a suggestion grows
-def _targets(following: Sequence[str], language: str, before: str, after: str) -> tuple[_Target, ...]:
+@lru_cache(maxsize=2)
+def _targets(context: Context) -> tuple[_Target, ...]:
     """Return the next line, and the line after it if it tells enough.
 
     A line within the block that the next line opens is none: the text at the cursor does not begin in there.
     """
-    bits = bits_of(before, after)
-    below = list(islice((line for line in following if line.strip()), _LOOK_AHEAD + _MOST_ALIKE))
-    found = [_target(below[index : index + _MOST_ALIKE], language, bits) for index in range(len(below))]
+    below = list(islice((line for line in context.following if line.strip()), _LOOK_AHEAD + _MOST_ALIKE))
+    found = [_target(below[index : index + _MOST_ALIKE], context) for index in range(len(below))]
     return tuple(
         target
         for index, target in enumerate(found[:_LOOK_AHEAD])
@@ -90,11 +89,12 @@ def _targets(following: Sequence[str], language: str, before: str, after: str) -
     )
 
 
-def _target(lines: Sequence[str], language: str, bits: Bits) -> _Target:
+def _target(lines: Sequence[str], context: Context) -> _Target:
     """Return the first of the lines and those up to the first one that begins no other item."""
-    compared = takewhile(lambda pair: _may_begin_another(*pair, language), pairwise(lines))
+    compared = takewhile(lambda pair: _may_begin_another(*pair, context.language), pairwise(lines))
     defines = defines_name(lines[0])
     first = folded(without_modifiers(lines[0]) if defines else lines[0])
+    bits = bits_of(context)
     told = sum(bits[token] for token in first)
     return _Target((first, *(folded(line) for _, line in compared)), lines[0], defines, told)
 

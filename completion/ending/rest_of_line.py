@@ -32,19 +32,18 @@ def rest_of_line(text: str, context: Context) -> Ends:
     """
     if only_closers(context):
         return whole(text)
-    rest = _rest(context.line_before, context.line_after, context.before.string, context.prefix, context.suffix)
+    rest = _rest(context)
     line = text.rfind("\n", 0, len(text.rstrip())) + 1
     above = _above(text[:line], rest) if line else None
     if above is not None and sum(lacks(text[:above], context)) <= sum(lacks(text, context)):
         kept = len(before_rest(text, above, context))
         return Ends(kept, kept)
     own = text[line:].replace("'", '"')
-    if rest.tokens[0].text not in own and not own.rstrip().endswith(rest.tokens[0].text[0]):
+    if rest.tokens[0][0] not in own and not own.rstrip().endswith(rest.tokens[0][0][0]):
         return whole(text)
     ours = tokens_of(text[line:])
     left_out = max(0, len(ours) - _MAX_TOKENS)
-    bits = bits_of(context.prefix, context.suffix)
-    starts, alive = _again(ours[left_out:], rest, _NO_FIRST if line else 1 - left_out, bits)
+    starts, alive = _again(ours[left_out:], rest, _NO_FIRST if line else 1 - left_out, bits_of(context))
     sure = len(text) if alive is None else line + alive
     last = 2 * text[-1:]
     if last[:1] == context.line_after[:1] and (last in context.near or last in context.suffix):
@@ -62,7 +61,7 @@ def _above(lines: str, rest: _Rest) -> int | None:
     """Return where whole lines begin to say the rest of the cursor's line word for word, if that tells enough."""
     start, count = 0, len(rest.tokens)
     for line in lines.splitlines(keepends=True) if sum(rest.bits) > TELLING else ():
-        if rest.tokens[-1].text in line.replace("'", '"'):
+        if rest.tokens[-1][0] in line.replace("'", '"'):
             ours = tokens_of(line)[-count:]
             if len(ours) == count and rest.begins(ours[0]) and _texts(ours[1:]) == _texts(rest.tokens[1:]):
                 return start + rest.offset(ours[0])
@@ -71,12 +70,13 @@ def _above(lines: str, rest: _Rest) -> int | None:
 
 
 def _texts(tokens: Sequence[Token]) -> list[str]:
-    return [token.text for token in tokens]
+    return [token[0] for token in tokens]
 
 
+@lru_cache(maxsize=2)
 def only_closers(context: Context) -> bool:
     """Return whether nothing but closers follows the cursor on its line."""
-    return closers_at(context.line_before, context.before.string).issuperset(context.line_after.strip())
+    return closers_at(context).issuperset(context.line_after.strip())
 
 
 def before_rest(text: str, start: int, context: Context) -> str:
@@ -109,17 +109,17 @@ class _Rest:
 
     def begins(self, token: Token) -> bool:
         """Return whether a token may be its first one."""
-        return token.text == self.tokens[0].text or (self.tail != "" and token.text.endswith(self.tail))
+        return token[0] == self.tokens[0][0] or (self.tail != "" and token[0].endswith(self.tail))
 
     def offset(self, token: Token) -> int:
         """Return where it begins in a token that may be its first one."""
-        return token.start if token.text == self.tokens[0].text else token.end - len(self.tail)
+        return token.start() if token[0] == self.tokens[0][0] else token.end() - len(self.tail)
 
     def is_alike(self, ours: Sequence[Token], index: int, first: int) -> bool:
         """Return whether a text has its marks from a token on, or gives a name a value, too."""
-        if self.marks and ours[-1].text == self.tokens[-1].text and _marks(ours[index:]) == self.marks:
+        if self.marks and ours[-1][0] == self.tokens[-1][0] and _marks(ours[index:]) == self.marks:
             return True
-        is_there = [each.text for each in ours[index : index + len(self.operator)]] == self.operator
+        is_there = [each[0] for each in ours[index : index + len(self.operator)]] == self.operator
         return bool(self.operator and is_there and index) and (self.operator != [":"] or index == first)
 
     def may_be_alike(self, ours: Sequence[Token], index: int) -> bool:
@@ -128,20 +128,20 @@ class _Rest:
         return self.marks is not None and len(marks) < len(self.marks) and self.marks[: len(marks)] == marks
 
 
-@lru_cache(maxsize=2)  # it stays the same while a suggestion grows
-def _rest(line_before: str, line_after: str, string: str, prefix: str, suffix: str) -> _Rest:
+@lru_cache(maxsize=2)
+def _rest(context: Context) -> _Rest:
     """Return the rest of the cursor's line."""
-    tokens, bits = tokens_of(line_after)[:_MAX_TOKENS], bits_of(prefix, suffix)
-    closes = tokens[0].text in {each.replace("'", '"') for each in closers_at(line_before, string)}
-    once, marks = _ONCE.match(line_after), _marks(tokens)
-    is_anchored = len(marks) > 1 and marks[0] == tokens[0].text and marks[-1] == tokens[-1].text not in _CLOSERS
+    tokens, bits = tokens_of(context.line_after)[:_MAX_TOKENS], bits_of(context)
+    closes = tokens[0][0] in {each.replace("'", '"') for each in closers_at(context)}
+    once, marks = _ONCE.match(context.line_after), _marks(tokens)
+    is_anchored = len(marks) > 1 and marks[0] == tokens[0][0] and marks[-1] == tokens[-1][0] not in _CLOSERS
     return _Rest(
         tokens=tokens,
-        bits=[bits[token.text] for token in tokens],
-        tail=tokens[0].text if re.match(r"\w", line_after) else "",
+        bits=[bits[token[0]] for token in tokens],
+        tail=tokens[0][0] if re.match(r"\w", context.line_after) else "",
         closes=closes,
-        shortest=next((at for at, each in enumerate(tokens) if each.text[0].isalnum()), len(tokens)),
-        operator=[token.text for token in tokens_of(once.group())] if once else [],
+        shortest=next((at for at, each in enumerate(tokens) if each[0][0].isalnum()), len(tokens)),
+        operator=[token[0] for token in tokens_of(once.group())] if once else [],
         marks=marks if is_anchored and not closes else None,
     )
 
@@ -155,8 +155,8 @@ def _again(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tuple[
         alive |= {index} if rest.may_be_alike(ours, index) else set()
     starts = {rest.offset(ours[index]) for index in found}
     going = [rest.offset(ours[index]) for index in alive]
-    if ours and rest.tokens[0].text.startswith(ours[-1].text):
-        going.append(ours[-1].start)
+    if ours and rest.tokens[0][0].startswith(ours[-1][0]):
+        going.append(ours[-1].start())
     return starts, min(going, default=None)
 
 
@@ -178,14 +178,14 @@ def _aligned(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tupl
         before, paths = paths, []
         is_last = at == len(ours) - 1
         for index, (other, cost) in enumerate(zip(rest.tokens, rest.bits, strict=True)):
-            path = (before[index][0] - bits[token.text], before[index][1], False)
+            path = (before[index][0] - bits[token[0]], before[index][1], False)
             if index and paths[-1][0] - cost > path[0]:
                 path = (paths[-1][0] - cost, paths[-1][1], False)
-            is_match = token.text == other.text or (not index and rest.begins(token))
+            is_match = token[0] == other[0] or (not index and rest.begins(token))
             told, start, is_same = before[index - 1] if index else (0.0, at, True)
             if is_match and told + cost > path[0]:
                 path = (told + cost, start, is_same)
-            elif is_last and told + cost > 0 and other.text.startswith(token.text):
+            elif is_last and told + cost > 0 and other[0].startswith(token[0]):
                 alive.add(start)
             paths.append(path)
             if path[0] > 0 and _is_enough(path, index, at, ours, rest, first):
@@ -201,12 +201,12 @@ def _is_enough(path: _Path, index: int, at: int, ours: Sequence[Token], rest: _R
     """
     told, start, is_same = path
     is_last, is_end = at == len(ours) - 1, index == len(rest.tokens) - 1
-    is_match = ours[at].text == rest.tokens[index].text or (not index and rest.begins(ours[at]))
-    is_word = is_match and rest.tokens[index].text[0].isalnum()
+    is_match = ours[at][0] == rest.tokens[index][0] or (not index and rest.begins(ours[at]))
+    is_word = is_match and rest.tokens[index][0][0].isalnum()
     if (start < first and not is_same) or (rest.closes and index < rest.shortest):
         return False
     if is_last and is_match and (is_end or is_same):
-        is_partial = ours[start].text != rest.tokens[0].text
+        is_partial = ours[start][0] != rest.tokens[0][0]
         return is_same or told > (TELLING if is_partial else TELLING / 2)
     if rest.tail:
         return False
@@ -221,10 +221,10 @@ def _marks(tokens: Sequence[Token]) -> list[str]:
     """Return the tokens outside of brackets that are no words."""
     waiting, marks = list[str](), list[str]()
     for token in tokens:
-        if waiting and token.text == waiting[-1]:
+        if waiting and token[0] == waiting[-1]:
             waiting.pop()
-        if not waiting and not token.text[0].isalnum() and token.text[0] != "_":
-            marks.append(token.text)
-        if token.text in CLOSER_OF:
-            waiting.append(CLOSER_OF[token.text])
+        if not waiting and not token[0][0].isalnum() and token[0][0] != "_":
+            marks.append(token[0])
+        if token[0] in CLOSER_OF:
+            waiting.append(CLOSER_OF[token[0]])
     return marks

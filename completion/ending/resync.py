@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from completion.ending import balance, keys, next_lines, rest_of_line, tags, tokens
 from completion.ending.balance import joint
 from completion.ending.context import Context
+from completion.ending.rest_of_line import rest_of_line
 from completion.ending.rule import Ends
 from completion.ending.tags import end_of_tags
 from completion.syntax.lexicon import lexicon_of
@@ -16,7 +16,7 @@ def resync(text: str, context: Context) -> Ends:
     A closer directly after the cursor is replaced. In a comment, all stays but the rest of the line.
     """
     begun = _begun(text, context)
-    ends = rest_of_line.rest_of_line(text, context)
+    ends = rest_of_line(text, context)
     kept, sure = text[: ends.maybe], min(ends.sure, len(text) - begun)
     if not context.before.comment:
         ended = end_of_tags(kept, context)
@@ -26,7 +26,7 @@ def resync(text: str, context: Context) -> Ends:
         kept = kept[: len(text) - begun]  # the document's delimiter would end one quote too early
     length, replaces = joint(kept, context)
     if length < len(kept) and not replaces:
-        length = rest_of_line.rest_of_line(kept[:length], context).maybe  # it was no end of the text before
+        length = rest_of_line(kept[:length], context).maybe  # it was no end of the text before
     return Ends(length, min(length, sure), replaces=replaces)
 
 
@@ -41,11 +41,3 @@ def _begun(text: str, context: Context) -> int:
         for count in range(1 + (not found.string and one[0] in strings), len(one))  # one quote begins a string, too
     ]
     return 0 if found.comment else max((len(each) for each in ends if text.endswith(each)), default=0)
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts around cursors."""
-    for module in (balance, keys, next_lines, rest_of_line, tags, tokens):
-        for kept in vars(module).values():
-            if clear := getattr(kept, "cache_clear", None):
-                clear()

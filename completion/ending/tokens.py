@@ -6,7 +6,8 @@ import math
 import re
 from collections import Counter
 from functools import lru_cache
-from typing import NamedTuple
+
+from completion.ending.context import Context
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _NEAR = 8_000  # characters on each side of the cursor whose tokens are counted
@@ -15,12 +16,8 @@ _BITS = 5  # of a character of these
 _MOST_BITS = 200  # of one of these
 
 
-class Token(NamedTuple):
-    """A word or mark in the form that is compared, and its offsets. The kind of quotes does not count."""
-
-    text: str
-    start: int
-    end: int
+Token = re.Match[str]
+"""A word or mark."""
 
 
 class Bits(dict[str, float]):
@@ -38,8 +35,8 @@ class Bits(dict[str, float]):
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the words and marks of a text in any script; blanks are none."""
-    return [Token(found[0].replace("'", '"'), found.start(), found.end()) for found in _TOKEN.finditer(text)]
+    """Return the words and marks of a text in any script; blanks are none. The kind of quotes does not count."""
+    return list(_TOKEN.finditer(text.replace("'", '"')))
 
 
 @lru_cache(maxsize=64)  # most lines of a text that grows stay the same
@@ -51,7 +48,7 @@ def folded(line: str) -> tuple[str, ...]:
     return tuple(tokens)
 
 
-@lru_cache(maxsize=2)  # the text around the cursor stays the same while a suggestion grows
-def bits_of(prefix: str, suffix: str) -> Bits:
+@lru_cache(maxsize=2)
+def bits_of(context: Context) -> Bits:
     """Return how much the tokens of a document tell near the cursor."""
-    return Bits(f"{prefix[-_NEAR:]} {suffix[:_NEAR]}")
+    return Bits(f"{context.prefix[-_NEAR:]} {context.suffix[:_NEAR]}")

@@ -103,22 +103,22 @@ class Lexer:
         else:
             frame = text.begun(string_ended_by(string, language), start, self._lexicon) if string else text
         self._start = State(start, frame, string_end=-1 if frame.string else 0)
-        self._known: tuple[str, State, list[int]] = ("", self._start, [])  # replaced as a whole: threads may share this
+        self._known = ("", self._start, list[int](), Scan())  # replaced as a whole: threads may share this
 
     def scan(self, text: str) -> Scan:
         """Match the brackets of a text outside strings and comments."""
         text = self._around + text
-        known, state, unopened = self._known
+        known, state, unopened, found = self._known
         if text != known or state is self._start:
-            same = common_length(known, text)
-            earlier: State | None = state.earlier
+            same, earlier = common_length(known, text), state.earlier
             while earlier is not None and earlier.at > same:
                 earlier = earlier.earlier
             begin = earlier or self._start
             reading = Reading(self._lexicon, text, begin, unopened[: begin.unopened])
             state, unopened = reading.state(), reading.unopened
-            self._known = (text, state, unopened)
-        return _scan_of(text, state, unopened, len(self._around))
+            found = _scan_of(text, state, unopened, len(self._around))
+            self._known = (text, state, unopened, found)
+        return found
 
 
 def scan(text: str, language: str, string: str | Scan = "", *, before: str = "") -> Scan:
@@ -137,11 +137,6 @@ def _lexer_of(language: str, string: str, _start: str) -> Lexer:
 def enclosing_literal(before: str, language: str) -> Literal | None:
     """Return what the cursor after `before` is inside; None in code, and where not all literals are known."""
     return scan(before, language).literal if lexicon_of(language).is_complete else None
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts around cursors, so that it need not be read again."""
-    _lexer_of.cache_clear()
 
 
 def _scan_of(text: str, state: State, unopened: list[int], start: int) -> Scan:

@@ -59,7 +59,8 @@ def leading_blanks(line: str) -> str:
 
 def depth(line: str) -> int:
     """Return the width of a line's leading blanks in columns."""
-    return columns(leading_blanks(line))
+    width = len(line) - len(line.lstrip())
+    return width + (TAB_COLUMNS - 1) * line.count("\t", 0, width)
 
 
 def line_around(before: str) -> str:
