@@ -57,7 +57,8 @@ def calls_for(task: Task) -> tuple[int, Counter[str]]:
 
     def grow() -> None:
         nonlocal tokens
-        for tokens, end in enumerate(ends, 1):
+        for end in ends:
+            tokens += 1
             if rules.text_end(task.reference[:end]) is not None:
                 break
             rules.replaced_by(shown(task.reference[:end], context))

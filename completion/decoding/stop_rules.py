@@ -67,7 +67,7 @@ class StopRules:
         if self._context.mode is Mode.LINE:
             end, reason = line_end(text, self._context), StopReason.LINE_END
         else:
-            end, reason = self._context.block_ends.after().end(text), StopReason.BLOCK_END
+            end, reason = self._context.block_end(text), StopReason.BLOCK_END
         return None if end is None else Stop(end, reason)
 
     def _lines_end(self, text: str) -> int:

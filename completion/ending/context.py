@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from completion.request import Mode
-from completion.syntax.block_end import BlockEnds
+from completion.syntax.block_end import block_end_at
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
 from completion.syntax.brackets import SCAN_AFTER, Lexer, Scan, scan
 from completion.syntax.indent_style import IndentStyle
@@ -40,7 +40,6 @@ class Context:
         after: Closers after the cursor.
         open: Openers before the cursor, each with its closer after the cursor, innermost last.
         indent: The document's indentation style.
-        block_ends: Finds the ends of blocks at the cursor.
         lexer: Scans texts at the cursor.
     """
 
@@ -59,7 +58,6 @@ class Context:
     after: Scan
     open: tuple[OpenBracket, ...]
     indent: IndentStyle
-    block_ends: BlockEnds
     lexer: Lexer
 
     @classmethod
@@ -87,13 +85,17 @@ class Context:
             after=after,
             open=open_at_cursor(before, after, near, near_after),
             indent=IndentStyle.of(prefix, suffix),
-            block_ends=BlockEnds(near, suffix, language),
             lexer=Lexer(language, before, "" if before.string or before.comment else line_before),
         )
 
     def scan(self, text: str) -> Scan:
         """Return the brackets, strings and comments of a text at the cursor."""
         return self.lexer.scan(text)
+
+    def block_end(self, text: str, start: int = 0) -> int | None:
+        """Return where the block of a text at the cursor ends that it is in from `start` on; None while it goes on."""
+        end = block_end_at(self.near + text[:start], self.suffix, self.language).end(text[start:])
+        return None if end is None else start + end
 
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""

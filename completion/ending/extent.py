@@ -37,7 +37,7 @@ def line(text: str, context: Context) -> Ends:
 
 def block(text: str, context: Context) -> Ends:
     """End with the block around the cursor in block mode."""
-    end = context.block_ends.after().end(text) if context.mode is Mode.BLOCK else None
+    end = context.block_end(text) if context.mode is Mode.BLOCK else None
     return whole(text) if end is None else _over(text, end)
 
 
@@ -84,10 +84,9 @@ def line_end(text: str, context: Context) -> int | None:
     line = text[start:end] if start else context.line_before + text[:end]
     own = depth(line)
     while _lacks_body(line, context):
-        body = context.block_ends.after(text[:end]).end(text[end:])
-        if body is None:
+        after = context.block_end(text, end)
+        if after is None:
             return None
-        after = end + body
         clause = _CLAUSE.match(text, after + 1)
         if not row_of(context.language).indented or clause is None or depth(clause.group()) != own:
             return after
