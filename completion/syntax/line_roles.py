@@ -132,8 +132,8 @@ def may_stay_in_block(line: str, language: str) -> bool:
 
 
 def is_clause(line: str, language: str) -> bool:
-    """Return whether a line goes on with a statement above it: `else`, `rescue`."""
-    word = _first_word(line)
+    """Return whether a line goes on with a statement above it: `else`, `rescue`, also after the closer of its block."""
+    word = _first_word(line.lstrip().removeprefix("}"))
     return word in _continuing(language) and word not in _ONLY_AFTER
 
 
