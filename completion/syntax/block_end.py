@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from completion.syntax.bracket_pairs import open_at_cursor
-from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, Lexer, scan, without_heredocs
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, Lexer, scan
 from completion.syntax.indent_style import depth, line_around
 from completion.syntax.line_roles import (
     closes_block,
@@ -100,14 +100,13 @@ class BlockEnd:
         text = line.strip()
         if text and depth(line) >= max(floor, 1):
             return None
-        code = without_heredocs(earlier, self._language)
-        if self._within_expression(earlier) or self._within_environment(code) or self._within_body(code):
+        if self._within_expression(earlier) or self._within_environment(earlier) or self._within_body(earlier):
             return None
         if not text:
-            ends = self._statement_end is not None or (floor == 0 and not code.rstrip().endswith(_OPENERS))
+            ends = self._statement_end is not None or (floor == 0 and not earlier.rstrip().endswith(_OPENERS))
             return kept_end if ends and kept_end and not last else None
-        head = self._head(code, line)
-        if not self._leaves(code, line, head, floor) or (last and head and may_stay_in_block(line, self._language)):
+        head = self._head(earlier, line)
+        if not self._leaves(earlier, line, head, floor) or (last and head and may_stay_in_block(line, self._language)):
             return None
         if not self._closes(earlier, text) and not (head and closes_block(line, head, self._language)):
             return kept_end

@@ -175,14 +175,3 @@ def comments_and_strings(text: str, language: str) -> list[Span] | None:
     last = [*reading.state().frame.around()]
     rest = [Span(last[-1].offset, len(text), last[-1].string is None)] if last else []
     return [*starmap(Span, reading.literals), *rest]
-
-
-def without_heredocs(text: str, language: str) -> str:
-    """Return a text without the lines of its heredocs."""
-    lexicon = lexicon_of(language)
-    if "<<" not in text:
-        return text
-    state = Reading(lexicon, text, State(0, Frame("", -1, None, lexicon.code)), []).state()
-    for start, end in reversed(state.heredocs):
-        text = text[:start] + text[end + 1 :]
-    return text
