@@ -33,6 +33,7 @@ class Context:
         invoked: Whether the request is manual: no suggestion is hidden for the cursor's position.
         cut_short: Whether decoding ended at a maximum (tokens, bytes, time) and not at the text's own end.
         line_before: The cursor's line up to the cursor.
+        line_above: Nearest line above the cursor's that is not blank; "" if there is none.
         line_after: The cursor's line from the cursor on, without its line break.
         following: Lines after the cursor's line.
         line_below: Next line below the cursor's that is not blank; "" if there is none.
@@ -51,6 +52,7 @@ class Context:
     invoked: bool
     cut_short: bool
     line_before: str
+    line_above: str
     line_after: str
     following: tuple[str, ...]
     line_below: str
@@ -78,6 +80,7 @@ class Context:
             invoked=invoked,
             cut_short=cut_short,
             line_before=line_before,
+            line_above=prefix[: len(prefix) - len(line_before)].rstrip().rpartition("\n")[2],
             line_after=lines[0],
             following=tuple(lines[1:]),
             line_below=next((line for line in lines[1:] if line.strip()), ""),

@@ -145,7 +145,7 @@ def code_line(text: str, context: Context) -> tuple[int, int] | None:
     """
     mark = row_of(context.language).line_comment or "//"
     announces = not context.line_before.strip()
-    comments = MAX_COMMENTS if announces and not _line_above(context).startswith(mark) else 0
+    comments = MAX_COMMENTS if announces and not context.line_above.lstrip().startswith(mark) else 0
     start = 0
     in_empty_docstring = len(context.before.string) == 3 and context.line_before.endswith(context.before.string)
     while (end := text.find("\n", start)) >= 0:
@@ -179,8 +179,3 @@ def _lacks_body(line: str, context: Context) -> bool:
 def _goes_on_below(line: str, context: Context) -> bool:
     """Return whether the next line below the cursor is indented deeper than `line`."""
     return depth(context.line_below) > depth(line)
-
-
-def _line_above(context: Context) -> str:
-    above = context.prefix[: len(context.prefix) - len(context.line_before)].rstrip("\n")
-    return above[above.rfind("\n") + 1 :].strip()
