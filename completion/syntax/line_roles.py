@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import re
 
+from completion.language_ids import rows
 from completion.syntax.brackets import scan
 from completion.syntax.table import row_of
 
 _BLOCK_COMMENT = re.compile(r"/\*(?:(?!\*/).)*(?:\*/)?|\*(?:[ \t/].*)?|<!--.*")
 
-_MODIFIERS = (
-    *("abstract", "async", "const", "data", "declare", "default", "export", "extern", "final", "inline", "internal"),
-    *("local", "open", "override", "partial", "private", "protected", "public", "sealed", "static", "unsafe"),
-)
-_HEAD = rf"([ \t]*)(?:(?:{'|'.join(_MODIFIERS)}|pub(?:\(\w+\))?)[ \t]+)*"
+_WORDS = rows()["words"]
+_MODIFIERS = _WORDS["modifiers"].split()
+_HEAD = rf"([ \t]*)(?:(?:{'|'.join(_MODIFIERS)}|pub\(\w+\))[ \t]+)*"
 _WITH_MODIFIERS = re.compile(_HEAD)
-_BEGINNINGS = frozenset(word[:end] for word in (*_MODIFIERS, "pub") for end in range(len(word) + 1))
+_DEFINITION = re.compile(rf"{_HEAD}(?:{_WORDS['defining'].replace(' ', '|')})[ \t]+[\w$]")
 _BEGUN_MODIFIER = re.compile(r"pub(?:\(\w*\)?)?")
-_KINDS = "class|def|defp|enum|fn|fun|func|function|interface|private|protected|public|record|struct|sub|trait|type"
-_DEFINITION = re.compile(rf"{_HEAD}(?:{_KINDS})[ \t]+[\w$]")
 
 _ELEMENT = re.compile(r"<((?:[A-Za-z][\w.:-]*)?)(?:\s(?:[^<>]|=>)*)?(?<!/)>")
 
 _WORD = re.compile(r"\w*")
-_CONTINUING = (
-    *("else", "elif", "elsif", "elseif", "except", "finally", "catch", "rescue", "ensure"),
-    *("while", "until", "case", "default", "when", "then", "do"),
-)
-_ONLY_AFTER = {
-    "while": ("do",),
-    "until": ("repeat",),
-    "case": ("switch", "select", "match", "case", "default"),
-    "default": ("switch", "select", "match", "case"),
-    "when": ("case", "when"),
-    "then": ("if", "elif", "elsif"),
-    "do": ("for", "while", "until", "select"),
-}
-"""By word, the words that begin what it continues; elsewhere it begins a statement of its own."""
+_CONTINUING = tuple(_WORDS["continuing"].split())
+_ONLY_AFTER = {word: before.split() for word, before in _WORDS["only_after"].items()}
 
 _VALUE = re.compile(r"[^=]*[^\s=!<>][ \t]*=[ \t]*")
 
@@ -67,7 +52,7 @@ def without_modifiers(line: str) -> str:
 def may_be_modifiers(line: str) -> bool:
     """Return whether an unfinished line can still have only such words."""
     last = without_modifiers(line).strip()
-    return last in _BEGINNINGS or _BEGUN_MODIFIER.fullmatch(last) is not None
+    return any(word.startswith(last) for word in _MODIFIERS) or _BEGUN_MODIFIER.fullmatch(last) is not None
 
 
 def opens_words(line: str, language: str, *, ended: bool = False) -> bool:

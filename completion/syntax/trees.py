@@ -6,25 +6,10 @@ from collections.abc import Iterator
 
 from tree_sitter import Node, Parser, Tree
 
+from completion.language_ids import rows
 from completion.syntax.languages import LANGUAGES, tree_sitter_language
 
-_BODY = frozenset(
-    {
-        "module", "program", "source_file", "translation_unit", "block", "statement_block", "class_body",
-        "compound_statement", "declaration_list", "field_declaration_list", "interface_body", "object_type",
-        "enum_body", "switch_body", "switch_block", "match_block", "constructor_body", "enum_variant_list",
-        "enumerator_list", "enum_body_declarations", "annotation_type_body", "class_static_block",
-    }
-)  # fmt: skip
-_EXPRESSION = frozenset(
-    {
-        "argument_list", "arguments", "parameters", "parameter_list", "formal_parameters", "parenthesized_expression",
-        "list", "array", "tuple", "dictionary", "object", "set", "subscript", "binary_expression", "template_string",
-        "string", "string_literal", "raw_string_literal", "interpreted_string_literal", "comment", "line_comment",
-        "block_comment", "import_statement", "named_imports", "initializer_list", "array_expression", "token_tree",
-        "string_content", "string_fragment", "type_arguments", "literal_value", "composite_literal",
-    }
-)  # fmt: skip
+_BODY, _EXPRESSION = (frozenset(rows()["words"][kind].split()) for kind in ("bodies", "expressions"))
 
 
 def parse(text: str | bytes, language: str, old: Tree | None = None) -> Tree | None:
