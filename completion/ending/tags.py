@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from functools import lru_cache
 
+from completion.ending.balance import before_closer
 from completion.ending.context import Context
 from completion.ending.rule import Ends
 
@@ -37,8 +38,7 @@ def end_of_tags(text: str, context: Context) -> Ends:
     if doubled is None:
         return Ends(own, min(own, sure))
     at, is_again = doubled
-    before = len(text[:at].rstrip())
-    kept = before if not text[text.rfind("\n", 0, at) + 1 : at].strip() else at
+    kept = before_closer(text, at)
     return Ends(own if is_again else kept, min(kept, sure))
 
 
