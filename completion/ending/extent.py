@@ -14,7 +14,7 @@ from completion.ending.rule import Ends, whole
 from completion.request import Mode
 from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
-from completion.syntax.line_roles import is_decorator, opens_lines
+from completion.syntax.line_roles import is_decorator, opens_body
 from completion.syntax.table import is_code, row_of
 
 MAX_COMMENTS = 2
@@ -167,13 +167,7 @@ def code_line(text: str, context: Context) -> tuple[int, int] | None:
 
 def _lacks_body(line: str, context: Context) -> bool:
     """Return whether a whole line opens a block or an element that has no body below the cursor."""
-    head = line.rstrip()
-    if row_of(context.language).indented:
-        found = scan(head, context.language)
-        opens = head.endswith(":") and not (found.open or found.string or found.comment)
-    else:
-        opens = head.endswith("{") or opens_lines(head, context.language)
-    return opens and not _goes_on_below(line, context)
+    return opens_body(line, context.language) and not _goes_on_below(line, context)
 
 
 def _goes_on_below(line: str, context: Context) -> bool:

@@ -75,6 +75,16 @@ def opens_lines(line: str, language: str) -> bool:
     return _ELEMENT.fullmatch(line.strip()) is not None or opens_words(line, language)
 
 
+def opens_body(line: str, language: str) -> bool:
+    """Return whether a whole line opens a block: with a colon after a clause, a brace, words or a tag."""
+    head, clauses = line.rstrip(), row_of(language).clauses
+    if not clauses:
+        return head.endswith("{") or opens_lines(head, language)
+    found = scan(head, language)
+    in_code = not (found.open or found.string or found.comment)
+    return in_code and head.endswith(":") and _first_word(head) in clauses
+
+
 def opens_alike(line: str, head: str, language: str) -> bool:
     """Return whether a line opens the same as `head`: an element or environment of its name, or anything with words."""
     closer = _closer(head, language)
