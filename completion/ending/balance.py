@@ -19,9 +19,17 @@ _MAX_CUTS = 8  # closers of a text that are tried as its end, from its first one
 
 
 class Lacks(NamedTuple):
-    """Numbers of brackets and quotes without a partner in a document, and of those that its text begins itself."""
+    """Numbers of brackets and quotes without a partner in a document with a text.
+
+    Attributes:
+        hard: Closers without an opener, and strings without an end that the text does not begin itself.
+        waiting: Openers before the cursor without a closer.
+        own: Openers of the text without one.
+        own_string: Whether a string that the text begins has no end.
+    """
 
     hard: int
+    waiting: int
     own: int
     own_string: int
 
@@ -29,32 +37,33 @@ class Lacks(NamedTuple):
 def lacks(text: str, context: Context, replaces: int = 0) -> Lacks:
     """Return what the document around the cursor lacks with a text; within a comment or heredoc, nothing counts."""
     if context.within_comment(text) or (context.before.in_heredoc and "\n" not in text):
-        return Lacks(0, 0, 0)
+        return Lacks(0, 0, 0, 0)
     on_line = context.scan(text + context.line_after[replaces:])
     below = _below(context.suffix[len(context.line_after) : SCAN_AFTER], context.language, on_line.string)
     lone = row_of(context.language).lone_closers
     paired = {opener.closed_at for opener in context.open}
-    stack, hard, own = _waiting(context), 0, 0
+    stack, hard, left = _waiting(context), 0, list[bool]()
     opened = [(CLOSER_OF[one.character], one.offset < len(text)) for one in on_line.open]
     near = [(one.character, one.offset - len(text) + replaces) for one in on_line.unopened]
     further = [(one.character, one.offset + len(context.line_after)) for one in below.unopened]
+    further = [(closer, offset) for closer, offset in further if closer not in lone or offset in paired]
     for part in (near, further):
         for closer, offset in part:
             while stack and stack[-1][0] != closer and (stack[-1][1] or (closer, False) in stack):
-                own, hard = own + stack[-1][1], hard + (not stack.pop()[1])
+                left.append(stack.pop()[1])
             if stack and stack[-1][0] == closer:
                 stack.pop()
             else:
                 hard += closer not in lone or offset in paired
         stack += opened if part is near else ()
-    left = sum(is_own for _, is_own in stack)
+    left += [is_own for _, is_own in stack]
     in_string = context.scan(text)
     own_string = int(bool(on_line.string and in_string.string) and in_string.string_start > 0)
     if len(on_line.string) == 1:
         hard += not own_string
     elif below.string != context.after.string:
         hard += 1
-    return Lacks(hard + len(stack) - left, own + left, own_string)
+    return Lacks(hard, left.count(False), left.count(True), own_string)
 
 
 def joint(text: str, context: Context) -> tuple[int, int]:
@@ -99,7 +108,7 @@ def _replaced(text: str, context: Context) -> tuple[tuple[int, int], int]:
     for replaces in choices:
         lacking = lacks(text, context, replaces)
         as_text = _lacks_as_text(text, context, replaces, lacking) if in_text or len(choices) > 1 else 0
-        found.append((lacking.hard, lacking.own + lacking.own_string, as_text, replaces))
+        found.append((lacking.hard + lacking.waiting, lacking.own + lacking.own_string, as_text, replaces))
     hard, _, as_text, replaces = min(found)
     return (hard, as_text if in_text else 0), replaces
 

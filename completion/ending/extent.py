@@ -1,14 +1,15 @@
 """How far a suggestion goes: to the end of its first complete line or of the block around the cursor.
 
 In line mode, a comment or decorator includes the line of code after it, a block's head its body, an open bracket,
-string or comment its end, and a line that ends with a backslash the next one. In both modes, a text ends before a word
-that ends a block which goes on below, and before a Markdown code fence: models have read much code in fences.
+string or comment its end, and a line that ends with a backslash the next one. In both modes, a text ends before a
+Markdown code fence: models have read much code in fences.
 """
 
 from __future__ import annotations
 
 import re
 
+from completion.ending.balance import lacks
 from completion.ending.context import Context
 from completion.ending.rule import Ends, whole
 from completion.request import Mode
@@ -107,13 +108,9 @@ def _closed_end(text: str, first: int, context: Context) -> int | None:
         return first
     if _goes_on_below(context.line_before or text, context):
         return first
-    closed_below = {bracket.closed_at for bracket in context.open}
-    lone = row_of(context.language).lone_closers
-    unopened = (closer for closer in context.after.unopened if closer.character not in lone)
-    free = sum(closer.offset not in closed_below for closer in unopened)
     end = first
     for _ in range(MAX_CLOSING_LINES + 1):
-        if not _needs_next_line(text[:end], free, context):
+        if not _needs_next_line(text[:end], context):
             return end
         end = text.find("\n", end + 1)
         if end < 0:
@@ -121,21 +118,16 @@ def _closed_end(text: str, first: int, context: Context) -> int | None:
     return first
 
 
-def _needs_next_line(text: str, free: int, context: Context) -> bool:
-    """Return whether whole lines leave open what they begin: a bracket, a string, a comment, or the next line.
-
-    Args:
-        text: Lines of the text, without the last line's end.
-        free: Number of closers in the document that have no opener.
-        context: The document around the cursor.
-    """
+def _needs_next_line(text: str, context: Context) -> bool:
+    """Return whether whole lines leave open what they begin: a bracket, a string, a comment, or the next line."""
     line = text.removesuffix("\r")
     if (len(line) - len(line.rstrip("\\"))) % 2:  # two backslashes are one that is escaped
         return not context.scan(line).comment
     found = context.scan(line + "\n")
     if found.string:
         return found.string_end > 0 or not context.before.string  # what the user has begun may stay open
-    return found.comment or len(found.open) > free
+    lacking = lacks(text, context)
+    return found.comment or lacking.own + lacking.waiting > lacks("", context).waiting
 
 
 def code_line(text: str, context: Context) -> tuple[int, int] | None:
