@@ -15,7 +15,7 @@ from completion.ending.rule import Ends, whole
 from completion.request import Mode
 from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
-from completion.syntax.line_roles import is_decorator, opens_body
+from completion.syntax.line_roles import is_clause, is_decorator, opens_body
 from completion.syntax.table import is_code, row_of
 
 MAX_COMMENTS = 2
@@ -23,7 +23,6 @@ MAX_COMMENTS = 2
 MAX_CLOSING_LINES = 4
 """Maximum number of further lines until a line's brackets, strings and comments are closed."""
 
-_CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally)\b")
 _FENCE = re.compile(r"^[ \t]*`(?:``|`?\Z)", re.MULTILINE)  # as far as the text goes
 
 
@@ -88,13 +87,12 @@ def line_end(text: str, context: Context) -> int | None:
         after = context.block_end(text, end)
         if after is None:
             return None
-        clause = _CLAUSE.match(text, after + 1)
-        if not row_of(context.language).indented or clause is None or depth(clause.group()) != own:
+        line, line_break, _ = text[after + 1 :].partition("\n")
+        if not row_of(context.language).indented or depth(line) != own or not is_clause(line, context.language):
             return after
-        end = text.find("\n", after + 1)
-        if end < 0:
+        if not line_break:
             return None
-        line = text[after + 1 : end]
+        end = after + 1 + len(line)
     return end
 
 
