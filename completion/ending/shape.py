@@ -11,12 +11,12 @@ import re
 from completion.ending.context import Context
 from completion.ending.rule import Dropped, DropReason
 from completion.syntax.brackets import CLOSERS, scan
-from completion.syntax.indent_style import WRAP_OPENERS, columns, leading_blanks
+from completion.syntax.indent_style import BLOCK_OPENERS, WRAP_OPENERS, columns, leading_blanks
 from completion.syntax.lexicon import lexicon_of
 from completion.syntax.line_roles import is_item
 from completion.syntax.table import row_of
 
-_OPENERS = ("{", ":", "do", "then", *WRAP_OPENERS)
+_OPENERS = (*BLOCK_OPENERS, *WRAP_OPENERS, "do", "then")
 
 _BLANKS = (" ", "\t")
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from completion.syntax.bracket_pairs import open_at_cursor
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, Lexer, scan
-from completion.syntax.indent_style import depth, line_around
+from completion.syntax.indent_style import BLOCK_OPENERS, WRAP_OPENERS, depth, line_around
 from completion.syntax.line_roles import (
     closes_block,
     continues_block,
@@ -22,7 +22,7 @@ from completion.syntax.line_roles import (
 )
 from completion.syntax.table import row_of
 
-_OPENERS = ("{", "(", "[", ":", "=>", "->")
+_OPENERS = (*BLOCK_OPENERS, *WRAP_OPENERS)
 
 
 class _Progress(NamedTuple):
