@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 from completion.ending.context import Context
 from completion.ending.extent import block, code_fence, line, remark
@@ -34,14 +33,6 @@ RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
 
 The second reason is that of a rule's stop, None for a rule that ends no decoding.
 """
-
-
-class _Decided(NamedTuple):
-    """What the rules leave of a text: its length if the text ends here, the part that is sure, what it replaces."""
-
-    maybe: int
-    sure: int
-    replaces: int
 
 
 def stop(text: str, context: Context) -> Stop | None:
@@ -102,7 +93,7 @@ def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context:
     return replace(raw, text=seen, replace_after=replaced_by(seen, context))
 
 
-def _decided(text: str, context: Context) -> _Decided | Dropped:
+def _decided(text: str, context: Context) -> Ends | Dropped:
     """Apply the rules in order, each to what those before it leave."""
     sure, replaces = len(text), 0
     for rule, (reason, _) in RULES.items():
@@ -112,7 +103,7 @@ def _decided(text: str, context: Context) -> _Decided | Dropped:
             if not text.strip():
                 return Dropped(reason)
         sure, replaces = min(sure, ends.sure), ends.replaces
-    return _Decided(len(text), min(sure, len(text)), replaces)
+    return Ends(len(text), min(sure, len(text)), replaces=replaces)
 
 
 @lru_cache(maxsize=2 * len(RULES))  # the same text is asked about to stop, to show and to finish

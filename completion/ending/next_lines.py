@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from completion.ending.context import Context
 from completion.ending.names import Line, is_said, may_be_said
-from completion.ending.rest_of_line import before_rest, only_closers
+from completion.ending.rest_of_line import before_rest, bits_of, folded, only_closers
 from completion.ending.rule import Ends
-from completion.ending.tokens import bits_of, folded
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import announces, defines_name, is_clause, may_be_modifiers, without_modifiers
 

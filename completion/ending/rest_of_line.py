@@ -1,8 +1,13 @@
-"""Finds where a text begins to say the rest of the cursor's line again, also in slightly other words."""
+"""Finds where a text begins to say the rest of the cursor's line again, also in slightly other words.
+
+Words and marks are compared by how much they tell: what is rare in a document hardly stands in a text twice by chance.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,10 +15,11 @@ from functools import lru_cache
 from completion.ending.balance import closers_at, lacks
 from completion.ending.context import Context
 from completion.ending.rule import Ends, whole
-from completion.ending.tokens import Bits, Token, bits_of, tokens_of
 from completion.syntax.brackets import CLOSERS
 from completion.syntax.lexer import CLOSER_OF
 
+Token = re.Match[str]
+"""A word or mark of a text."""
 TELLING = 12.0
 """Bits that the tokens in common must have more than the others, unless both end there."""
 
@@ -23,6 +29,11 @@ _MAX_TOKENS = 60  # of the text's last line and of the line's rest that are comp
 _NOTHING = float("-inf")
 _NO_FIRST = -_MAX_TOKENS  # no token of the text's last line follows its first word
 _ONCE = re.compile(r"[ \t]*(?:[-+*/%|&^:]?=|:)[ \t]")  # what a name has once: its value, its type
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_NEAR = 8_000  # characters on each side of the cursor whose tokens are counted
+_PRIOR = 64  # tokens of any spelling that each document is taken to have
+_BITS = 5  # of a character of these
+_MOST_BITS = 200  # of one of these
 
 
 def rest_of_line(text: str, context: Context) -> Ends:
@@ -226,3 +237,37 @@ def _marks(tokens: Sequence[Token]) -> list[str]:
         if token[0] in CLOSER_OF:
             waiting.append(CLOSER_OF[token[0]])
     return marks
+
+
+class Bits(dict[str, float]):
+    """By token, minus the logarithm of its frequency in a document."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._counts = Counter(_TOKEN.findall(text.replace("'", '"')))
+        self._total = self._counts.total() + _PRIOR
+
+    def __missing__(self, token: str) -> float:
+        share = (self._counts[token] + _PRIOR * 2.0 ** -min(_BITS * len(token), _MOST_BITS)) / self._total
+        self[token] = bits = -math.log2(share)
+        return bits
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return the words and marks of a text in any script; blanks are none. The kind of quotes does not count."""
+    return list(_TOKEN.finditer(text.replace("'", '"')))
+
+
+@lru_cache(maxsize=64)  # most lines of a text that grows stay the same
+def folded(line: str) -> tuple[str, ...]:
+    """Return the tokens of a line, without a comma or semicolon at its end. Their case does not count either."""
+    tokens = _TOKEN.findall(line.replace("'", '"').lower())
+    while tokens and tokens[-1] in (",", ";"):
+        tokens.pop()
+    return tuple(tokens)
+
+
+@lru_cache(maxsize=2)
+def bits_of(context: Context) -> Bits:
+    """Return how much the tokens of a document tell near the cursor."""
+    return Bits(f"{context.prefix[-_NEAR:]} {context.suffix[:_NEAR]}")
