@@ -219,6 +219,8 @@ def _is_enough(path: _Path, index: int, at: int, ours: Sequence[Token], rest: _R
     if is_last and is_match and (is_end or is_same):
         is_partial = ours[start][0] != rest.tokens[0][0]
         return is_same or told > (TELLING if is_partial else TELLING / 2)
+    if rest.tail:
+        return False
     if start == first and not rest.closes:
         return is_last or (is_same and is_word and told > TELLING / 2)
     if rest.closes and is_same and is_word:
