@@ -113,7 +113,7 @@ def main() -> None:
     samples = read(given.predictions, set(given.rows.split(",")), given.data_dir)
     stop = learn([sample for sample in samples if learning_half(sample)])
     if given.train:
-        given.train.write_text(stop.to_json(), encoding="utf-8")
+        given.train.write_text(json.dumps({"version": 1, "bounds": stop.bounds}) + "\n", encoding="utf-8")
     print("bounds:", ", ".join(f"{bound} from {tokens} tokens" for tokens, bound in stop.bounds) or "none")
     held_out = [sample for sample in samples if not learning_half(sample)]
     print(json.dumps({"learned": effect(stop, held_out), "shipped": effect(EarlyStop.shipped(), held_out)}))

@@ -23,7 +23,7 @@ from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.line_endings import restored
 from completion.prompt.planner import PromptPlanner
 from completion.request import WARM_UP, Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
-from completion.syntax.enclosing_literal import Literal, enclosing_literal
+from completion.syntax.brackets import Literal, enclosing_literal
 from completion.syntax.parsing import Parsing
 from completion.workspace.workspaces import Workspaces
 from drafting.verifier import MODEL

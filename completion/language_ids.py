@@ -18,7 +18,7 @@ _OWN = frozenset({"names", "endings", "files", "package", "entry", "like"})  # w
 def rows() -> dict[str, dict[str, Any]]:
     """Return the rows of all languages by their identifier, each with what it has from the row that it is like.
 
-    The row `patterns` has the patterns that others name.
+    The row `patterns` has the patterns that others name, the row `words` the words of all languages.
     """
     import tomllib  # noqa: PLC0415 - `initialize` needs no row
 

@@ -8,7 +8,7 @@ import pytest
 from completion.language_ids import rows
 
 ROOT = Path(__file__).parents[1]
-LANGUAGES = frozenset(rows()) - {"patterns", "c", "r"}  # those of one letter are modes of files, too
+LANGUAGES = frozenset(rows()) - {"patterns", "words", "c", "r"}  # those of one letter are modes of files, too
 READERS = frozenset({"completion/language_ids.py", "completion/syntax/table.py"})
 EXCEPTIONS = {
     "completion/host/engine_loader.py": "the request that warms the model up is code of some language",

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from math import exp
 
 from completion.ending.context import Context
-from completion.ending.decision import committed, finished
-from completion.ending.resync import resync
+from completion.ending.decision import committed, finished, replaced_by
 from completion.ending.rule import Dropped, DropReason
 from completion.grammar.constraint import RequestGrammar
 from completion.grammar.joining import Missing
@@ -94,7 +93,7 @@ class Finisher:
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
         if not kept.strip():
             return Dropped(DropReason.SYNTAX)
-        over = min(suggestion.replace_after, resync(kept, self.context).replaces)  # not a closer that was cut off
+        over = min(suggestion.replace_after, replaced_by(kept, self.context))  # not a closer that was cut off
         return replace(suggestion, text=kept, replace_after=over)
 
     @property

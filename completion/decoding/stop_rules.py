@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from completion.decoding.output_text import OutputText
 from completion.ending.context import Context
-from completion.ending.decision import stop
+from completion.ending.decision import replaced_by, stop
 from completion.ending.early_stop import EarlyStop
 from completion.ending.extent import line_end
-from completion.ending.resync import resync
 from completion.ending.rule import Stop
 from completion.request import CompletionRequest, Mode, StopReason
 
@@ -53,7 +52,7 @@ class StopRules:
 
     def replaced_by(self, visible: str) -> int:
         """Return the number of characters after the cursor that the visible part of an unfinished text replaces."""
-        return resync(visible, self._context).replaces if self._request.filters else 0
+        return replaced_by(visible, self._context) if self._request.filters else 0
 
     def _turn_end(self, text: str) -> Stop | None:
         """Return the end after the start of a turn's last line; None while there is none."""
@@ -68,7 +67,7 @@ class StopRules:
         if self._context.mode is Mode.LINE:
             end, reason = line_end(text, self._context), StopReason.LINE_END
         else:
-            end, reason = self._context.block_ends.after().end(text), StopReason.BLOCK_END
+            end, reason = self._context.block_end(text), StopReason.BLOCK_END
         return None if end is None else Stop(end, reason)
 
     def _lines_end(self, text: str) -> int:

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from completion.changed_span import common_length
 from completion.ending.context import Context
 from completion.syntax.brackets import CLOSERS, SCAN_AFTER, Scan, scan
 from completion.syntax.lexer import CLOSER_OF
@@ -13,78 +14,76 @@ from completion.syntax.table import row_of
 
 _QUOTES = "\"'`"
 _CLOSING = re.compile(r"[\"'`)\]}]")
-_PUNCTUATION = frozenset(";,:. {\t>")  # what editors and users put right after a closer
+_PUNCTUATION = ";,:. {\t>"  # what editors and users put right after a closer
 _MAX_CUTS = 8  # closers of a text that are tried as its end, from its first one
 
 
 class Lacks(NamedTuple):
-    """Numbers of brackets and quotes without a partner in a document, and of those that its text begins itself."""
+    """Numbers of brackets and quotes without a partner in a document with a text.
+
+    Attributes:
+        hard: Closers without an opener, and strings without an end that the text does not begin itself.
+        waiting: Openers before the cursor without a closer.
+        own: Openers of the text without one.
+        own_string: Whether a string that the text begins has no end.
+    """
 
     hard: int
+    waiting: int
     own: int
     own_string: int
 
 
-class Joint(NamedTuple):
-    """How much of a text stays, and how many characters after the cursor it replaces."""
-
-    length: int
-    replaces: int
-
-
 def lacks(text: str, context: Context, replaces: int = 0) -> Lacks:
     """Return what the document around the cursor lacks with a text; within a comment or heredoc, nothing counts."""
-    if context.within_comment(text) or (context.in_heredoc and "\n" not in text):
-        return Lacks(0, 0, 0)
+    if context.within_comment(text) or (context.before.in_heredoc and "\n" not in text):
+        return Lacks(0, 0, 0, 0)
     on_line = context.scan(text + context.line_after[replaces:])
     below = _below(context.suffix[len(context.line_after) : SCAN_AFTER], context.language, on_line.string)
     lone = row_of(context.language).lone_closers
     paired = {opener.closed_at for opener in context.open}
-    stack, hard, own = _waiting(context), 0, 0
+    stack, hard, left = _waiting(context), 0, list[bool]()
     opened = [(CLOSER_OF[one.character], one.offset < len(text)) for one in on_line.open]
     near = [(one.character, one.offset - len(text) + replaces) for one in on_line.unopened]
     further = [(one.character, one.offset + len(context.line_after)) for one in below.unopened]
+    further = [(closer, offset) for closer, offset in further if closer not in lone or offset in paired]
     for part in (near, further):
         for closer, offset in part:
             while stack and stack[-1][0] != closer and (stack[-1][1] or (closer, False) in stack):
-                own, hard = own + stack[-1][1], hard + (not stack.pop()[1])
+                left.append(stack.pop()[1])
             if stack and stack[-1][0] == closer:
                 stack.pop()
             else:
                 hard += closer not in lone or offset in paired
         stack += opened if part is near else ()
-    left = sum(is_own for _, is_own in stack)
+    left += [is_own for _, is_own in stack]
     in_string = context.scan(text)
     own_string = int(bool(on_line.string and in_string.string) and in_string.string_start > 0)
     if len(on_line.string) == 1:
         hard += not own_string
     elif below.string != context.after.string:
         hard += 1
-    return Lacks(hard + len(stack) - left, own + left, own_string)
+    return Lacks(hard, left.count(False), left.count(True), own_string)
 
 
-def joint(text: str, context: Context) -> Joint:
-    """Return how much of a text stays, and what it replaces, so that the document lacks least.
+def joint(text: str, context: Context) -> tuple[int, int]:
+    """Return how much of a text stays, and what it replaces after the cursor, so that the document lacks least.
 
-    Of equal ones, the longest part stays and replaces least. In a comment, all stays.
+    Of equal ones, the whole text stays, or the longest part, and replaces least. In a comment, all stays.
     """
     if _CLOSING.search(text) is None:
-        return Joint(len(text), 0)
-    found, inside = context.scan(text), context.before.string
+        return len(text), 0
     if (closed := _closed_and_begun_again(text, context)) is not None:
-        return Joint(_before(text, closed), 0)
-    best, replaces = _replaced(text, context)
-    if not any(best) or context.before.comment:
-        return _with_punctuation(text, replaces, context)
-    cuts = [closer.offset for closer in found.unopened]
-    if inside:
-        cuts += [each.start() for each in re.finditer(re.escape(inside), text)]
-    length = len(text)
-    for cut in sorted(cuts)[:_MAX_CUTS]:
-        now, over = _replaced(text[:cut], context)
-        if now < best or (now == best and length < len(text)):
-            best, length, replaces = now, cut, over
-    return _with_punctuation(text, replaces, context) if length == len(text) else Joint(_before(text, length), replaces)
+        return before_closer(text, closed), 0
+    found = {len(text): _replaced(text, context)}
+    if any(found[len(text)][0]) and not context.before.comment:
+        cuts = [closer.offset for closer in context.scan(text).unopened]
+        if inside := context.before.string:
+            cuts += [each.start() for each in re.finditer(re.escape(inside), text)]
+        found |= {cut: _replaced(text[:cut], context) for cut in sorted(cuts)[:_MAX_CUTS]}
+    length = min(found, key=lambda each: (found[each][0], each < len(text), -each))
+    replaces = found[length][1]
+    return (before_closer(text, length), replaces) if length < len(text) else (length, _shared(text, replaces, context))
 
 
 def _closed_and_begun_again(text: str, context: Context) -> int | None:
@@ -96,11 +95,10 @@ def _closed_and_begun_again(text: str, context: Context) -> int | None:
     return next((at for at in unopened if len(text[at + 1 :].strip()) == 1), None)
 
 
-@lru_cache(maxsize=2)  # the line stays the same while a suggestion grows
-def closers_at(line_before: str, string: str) -> frozenset[str]:
+def closers_at(context: Context) -> set[str]:
     """Return what closes something after a cursor: brackets, the string around it, quotes that the line has begun."""
-    begun = [quote for quote in _QUOTES if line_before.count(quote) % 2]
-    return frozenset({*CLOSERS, *begun, *string})
+    begun = [quote for quote in _QUOTES if context.line_before.count(quote) % 2]
+    return {*CLOSERS, *begun, *context.before.string}
 
 
 def _replaced(text: str, context: Context) -> tuple[tuple[int, int], int]:
@@ -110,7 +108,7 @@ def _replaced(text: str, context: Context) -> tuple[tuple[int, int], int]:
     for replaces in choices:
         lacking = lacks(text, context, replaces)
         as_text = _lacks_as_text(text, context, replaces, lacking) if in_text or len(choices) > 1 else 0
-        found.append((lacking.hard, lacking.own + lacking.own_string, as_text, replaces))
+        found.append((lacking.hard + lacking.waiting, lacking.own + lacking.own_string, as_text, replaces))
     hard, _, as_text, replaces = min(found)
     return (hard, as_text if in_text else 0), replaces
 
@@ -163,25 +161,23 @@ def _below(lines: str, language: str, string: str) -> Scan:
     return scan(lines, language, string)
 
 
-def _before(text: str, cut: int) -> int:
+def before_closer(text: str, cut: int) -> int:
     """Return the length of the text before a closer, without the closer's line if nothing else is on it."""
     kept = text[:cut]
     return len(kept.rstrip()) if not kept[kept.rfind("\n") + 1 :].strip() else cut
 
 
-def _with_punctuation(text: str, replaces: int, context: Context) -> Joint:
-    """Add the punctuation that a text and the document share after the last replaced closer.
+def _shared(text: str, replaces: int, context: Context) -> int:
+    """Return what a text replaces with the punctuation that it and the document share after the last replaced closer.
 
     If both go on after it in ways of their own, the document needs its own: in `f(‸, x)`, `a), b` has another comma.
     """
     if not replaces:
-        return Joint(len(text), 0)
+        return 0
     rest, tail = text[text.rfind(context.line_after[replaces - 1]) + 1 :], context.line_after[replaces:]
     if rest.rstrip() == tail.rstrip():
-        return Joint(len(text), len(context.line_after.rstrip()))
-    shared = 0
-    while rest[shared : shared + 1] == tail[shared : shared + 1] and rest[shared : shared + 1] in _PUNCTUATION:
-        shared += 1
-    if rest[shared:].strip() and tail[shared:].strip():
-        shared = 0
-    return Joint(len(text), replaces + len(tail[:shared].rstrip(" \t")))
+        return len(context.line_after.rstrip())
+    same = rest[: common_length(rest, tail)]
+    shared = len(same) - len(same.lstrip(_PUNCTUATION))
+    goes_on = rest[shared:].strip() and tail[shared:].strip()
+    return replaces if goes_on else replaces + len(tail[:shared].rstrip(" \t"))

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from completion.request import Mode
-from completion.syntax import brackets
-from completion.syntax.block_end import BlockEnds
+from completion.syntax.block_end import block_end_at
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
 from completion.syntax.brackets import SCAN_AFTER, Lexer, Scan, scan
 from completion.syntax.indent_style import IndentStyle
@@ -21,7 +20,7 @@ _STEP = 4_000  # characters before the scanned ones, in multiples of this: the s
 _MAX_LITERAL = 16_000  # of a longer string, the beginning is more likely a quote that was misread
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # by identity, as a key of what is kept
 class Context:
     """The document around the cursor.
 
@@ -34,14 +33,14 @@ class Context:
         invoked: Whether the request is manual: no suggestion is hidden for the cursor's position.
         cut_short: Whether decoding ended at a maximum (tokens, bytes, time) and not at the text's own end.
         line_before: The cursor's line up to the cursor.
+        line_above: Nearest line above the cursor's that is not blank; "" if there is none.
         line_after: The cursor's line from the cursor on, without its line break.
         following: Lines after the cursor's line.
-        in_heredoc: Whether the cursor is in the lines of a heredoc.
+        line_below: Next line below the cursor's that is not blank; "" if there is none.
         before: Brackets and strings that are open at the cursor.
         after: Closers after the cursor.
         open: Openers before the cursor, each with its closer after the cursor, innermost last.
         indent: The document's indentation style.
-        block_ends: Finds the ends of blocks at the cursor.
         lexer: Scans texts at the cursor.
     """
 
@@ -53,14 +52,14 @@ class Context:
     invoked: bool
     cut_short: bool
     line_before: str
+    line_above: str
     line_after: str
     following: tuple[str, ...]
-    in_heredoc: bool
+    line_below: str
     before: Scan
     after: Scan
     open: tuple[OpenBracket, ...]
     indent: IndentStyle
-    block_ends: BlockEnds
     lexer: Lexer
 
     @classmethod
@@ -70,7 +69,7 @@ class Context:
         """Compute the context of a request."""
         near, near_after = near_before(prefix, language), suffix[:SCAN_AFTER]
         before = scan(near, language)
-        after = _scan_after(before, suffix, language)
+        after = scan(near_after, language, before if closes_string(before, suffix, language) else "")
         lines, line_before = near_after.split("\n"), prefix[prefix.rfind("\n") + 1 :]
         return cls(
             prefix=prefix,
@@ -81,25 +80,25 @@ class Context:
             invoked=invoked,
             cut_short=cut_short,
             line_before=line_before,
+            line_above=prefix[: len(prefix) - len(line_before)].rstrip().rpartition("\n")[2],
             line_after=lines[0],
             following=tuple(lines[1:]),
-            in_heredoc=before.in_heredoc,
+            line_below=next((line for line in lines[1:] if line.strip()), ""),
             before=before,
             after=after,
             open=open_at_cursor(before, after, near, near_after),
             indent=IndentStyle.of(prefix, suffix),
-            block_ends=BlockEnds(near, suffix, language),
             lexer=Lexer(language, before, "" if before.string or before.comment else line_before),
         )
-
-    @property
-    def line_below(self) -> str:
-        """Next line below the cursor's that is not blank; "" if there is none."""
-        return _first_line(self.following)
 
     def scan(self, text: str) -> Scan:
         """Return the brackets, strings and comments of a text at the cursor."""
         return self.lexer.scan(text)
+
+    def block_end(self, text: str, start: int = 0) -> int | None:
+        """Return where the block of a text at the cursor ends that it is in from `start` on; None while it goes on."""
+        end = block_end_at(self.near + text[:start], self.suffix, self.language).end(text[start:])
+        return None if end is None else start + end
 
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""
@@ -115,28 +114,12 @@ def near_before(prefix: str, language: str) -> str:
     return prefix[_code_end(prefix[:start], language) :]
 
 
-@lru_cache(maxsize=2)  # it stays the same while a suggestion grows
-def _first_line(lines: tuple[str, ...]) -> str:
-    return next((line for line in lines if line.strip()), "")
-
-
 @lru_cache(maxsize=4)  # a prefix without its last part stays the same while the user types
 def _code_end(text: str, language: str) -> int:
     """Return the offset where the string or comment that a text ends inside begins; its length if it ends in code."""
     found = Lexer(language).scan(text)  # which keeps nothing of a long document
     is_inside = (found.string or found.comment) and len(text) - found.string_start <= _MAX_LITERAL
     return found.string_start if is_inside else len(text)
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts around cursors, so that it need not be computed again."""
-    _code_end.cache_clear()
-    _first_line.cache_clear()
-    brackets.forget_texts()
-
-
-def _scan_after(before: Scan, suffix: str, language: str) -> Scan:
-    return scan(suffix[:SCAN_AFTER], language, before if closes_string(before, suffix, language) else "")
 
 
 def closes_string(before: Scan, suffix: str, language: str) -> bool:

@@ -2,58 +2,20 @@
 
 from __future__ import annotations
 
-import re
+import sys
 from dataclasses import replace
-from typing import NamedTuple
+from functools import lru_cache
 
 from completion.ending.context import Context
-from completion.ending.context import forget_texts as forget_near
-from completion.ending.extent import block, code_fence, line, surplus_end
-from completion.ending.loops import forget_texts as forget_loops
+from completion.ending.extent import block, code_fence, line, remark
 from completion.ending.loops import loops
 from completion.ending.next_lines import next_lines
-from completion.ending.remark import remark
-from completion.ending.resync import forget_texts as forget_following
 from completion.ending.resync import resync
-from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop, whole
+from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop
 from completion.ending.shape import edges, indentation
 from completion.ending.unsafe import unsafe
-from completion.ending.word_end import cluster_ends, unfinished, whole_words
+from completion.ending.word_end import cluster_ends, mid_word, unfinished, whole_words
 from completion.request import StopReason, Suggestion
-from completion.syntax.table import row_of
-
-_WORD = re.compile(r"[\w$]+")
-_LAST_WORD = re.compile(r"[\w$]+\Z")
-
-
-def mid_word(text: str, context: Context) -> Ends:
-    """End before a text inside or directly before a word: its tail would follow the text.
-
-    A manual request gets one, unless that says the tail of the word itself, which would follow again.
-    """
-    after = context.line_after[:1]
-    in_formula = after == "$" and row_of(context.language).has_sentences
-    is_word = after.isalnum() or after == "_" or (after == "$" and not in_formula)
-    if not is_word or not text:
-        return whole(text)
-    return Ends(len(text) if context.invoked and not _says_tail(text, context) else 0, 0)
-
-
-def _says_tail(text: str, context: Context) -> bool:
-    """Return whether a text within a word begins with the word's tail, and does not end where that may follow.
-
-    It may after a part of a name, as in `getUser‸Name`, and where the word that they make stands elsewhere, too.
-    """
-    word, tail = _WORD.match(text), _WORD.match(context.line_after)
-    if not (word and tail and word[0].startswith(tail[0]) and _WORD.match(context.line_before[-1:])):
-        return False
-    found = _LAST_WORD.search(context.line_before + text)
-    end = found[0] if found else ""
-    if end and (word[0] == tail[0] or end.endswith("_") or tail[0][0] in "_$" or tail[0][0].isupper()):
-        return False
-    joined = re.compile(rf"(?<![\w$]){re.escape(end + tail[0])}(?![\w$])")
-    return "\n" not in text and joined.search(context.near + context.suffix) is None
-
 
 RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
     unsafe: (DropReason.UNSAFE, None),
@@ -64,7 +26,6 @@ RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
     code_fence: (DropReason.EMPTY, StopReason.STOP_TOKEN),
     line: (DropReason.EMPTY, StopReason.LINE_END),
     block: (DropReason.EMPTY, StopReason.BLOCK_END),
-    surplus_end: (DropReason.DOUBLED_CLOSER, None),
     next_lines: (DropReason.REPEATS_FOLLOWING, StopReason.SUFFIX_OVERLAP),
     resync: (DropReason.DOUBLED_CLOSER, None),
 }
@@ -74,19 +35,11 @@ The second reason is that of a rule's stop, None for a rule that ends no decodin
 """
 
 
-class _Decided(NamedTuple):
-    """What the rules leave of a text: its length if the text ends here, the part that is sure, what it replaces."""
-
-    maybe: int
-    sure: int
-    replaces: int
-
-
 def stop(text: str, context: Context) -> Stop | None:
     """Return where a rule ends an unfinished text however it goes on; None if none does."""
     found = None
     for rule, (_, reason) in RULES.items():
-        if reason and (ends := rule(text, context)).over:
+        if reason and (ends := _ends(rule, text, context)).over:
             text = _cut(text, ends.maybe)
             found = Stop(len(text), reason)
     return found
@@ -114,10 +67,15 @@ def shown(text: str, context: Context, limit: int | None = None) -> str:
         return ""
     sure = min(decided.sure, len(text) if limit is None else limit)
     kept = text[: whole_words(text[: decided.maybe], sure)]
-    kept = kept[: next_lines(kept, context).sure].rstrip()  # what ends the text may leave such a line last
-    ends = resync(kept, context)  # it may leave a string closed that the text opens again, too
+    kept = kept[: _ends(next_lines, kept, context).sure].rstrip()  # what ends the text may leave such a line last
+    ends = _ends(resync, kept, context)  # it may leave a string closed that the text opens again, too
     shaped = _shaped(kept[: ends.maybe], ends.replaces, context)
     return "" if isinstance(shaped, Dropped) else shaped
+
+
+def replaced_by(text: str, context: Context) -> int:
+    """Return the number of characters after the cursor that a text replaces."""
+    return _ends(resync, text, context).replaces
 
 
 def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context: Context) -> Suggestion | Dropped:
@@ -132,20 +90,25 @@ def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context:
     keeps = isinstance(result, Suggestion) and result.text.startswith(seen)
     if not seen or keeps or not "".join(raw.text.split()).startswith("".join(seen.split())):
         return result
-    return replace(raw, text=seen, replace_after=resync(seen, context).replaces)
+    return replace(raw, text=seen, replace_after=replaced_by(seen, context))
 
 
-def _decided(text: str, context: Context) -> _Decided | Dropped:
+def _decided(text: str, context: Context) -> Ends | Dropped:
     """Apply the rules in order, each to what those before it leave."""
     sure, replaces = len(text), 0
     for rule, (reason, _) in RULES.items():
-        ends = rule(text, context)
+        ends = _ends(rule, text, context)
         if ends.maybe < len(text):
             text = _cut(text, ends.maybe)
             if not text.strip():
                 return Dropped(reason)
         sure, replaces = min(sure, ends.sure), ends.replaces
-    return _Decided(len(text), min(sure, len(text)), replaces)
+    return Ends(len(text), min(sure, len(text)), replaces=replaces)
+
+
+@lru_cache(maxsize=2 * len(RULES))  # the same text is asked about to stop, to show and to finish
+def _ends(rule: Rule, text: str, context: Context) -> Ends:
+    return rule(text, context)
 
 
 def _cut(text: str, end: int) -> str:
@@ -160,6 +123,9 @@ def _shaped(text: str, replaces: int, context: Context) -> str | Dropped:
 
 
 def forget_texts() -> None:
-    """Free what was kept of texts around cursors, so that it need not be computed again."""
-    for forget in (forget_near, forget_following, forget_loops):
-        forget()
+    """Free what was kept of texts around cursors: the bounded caches of these packages; others are of languages."""
+    for name, module in [*sys.modules.items()]:
+        if name.startswith(("completion.ending.", "completion.syntax.")):
+            for kept in vars(module).values():
+                if isinstance(kept, type(_ends)) and kept.cache_parameters()["maxsize"]:
+                    kept.cache_clear()

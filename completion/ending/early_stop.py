@@ -28,18 +28,8 @@ class EarlyStop:
     @cache
     def shipped(cls) -> EarlyStop:
         """Return the bounds that draftline ships."""
-        return cls.from_json(
-            resources.files("completion.ending").joinpath("early_stop.json").read_text(encoding="utf-8")
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> EarlyStop:
-        """Read the result of `to_json`."""
+        text = resources.files("completion.ending").joinpath("early_stop.json").read_text(encoding="utf-8")
         return cls(tuple((int(tokens), float(bound)) for tokens, bound in json.loads(text)["bounds"]))
-
-    def to_json(self) -> str:
-        """Return the bounds as JSON."""
-        return json.dumps({"version": 1, "bounds": self.bounds}) + "\n"
 
     @property
     def min_tokens(self) -> int:

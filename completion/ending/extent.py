@@ -1,20 +1,21 @@
 """How far a suggestion goes: to the end of its first complete line or of the block around the cursor.
 
 In line mode, a comment or decorator includes the line of code after it, a block's head its body, an open bracket,
-string or comment its end, and a line that ends with a backslash the next one. In both modes, a text ends before a word
-that ends a block which goes on below, and before a Markdown code fence: models have read much code in fences.
+string or comment its end, and a line that ends with a backslash the next one. In both modes, a text ends before a
+Markdown code fence: models have read much code in fences.
 """
 
 from __future__ import annotations
 
 import re
 
+from completion.ending.balance import lacks
 from completion.ending.context import Context
 from completion.ending.rule import Ends, whole
 from completion.request import Mode
 from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
-from completion.syntax.line_roles import closes_words, is_decorator, may_close_words, opens_lines
+from completion.syntax.line_roles import is_clause, is_decorator, opens_body
 from completion.syntax.table import is_code, row_of
 
 MAX_COMMENTS = 2
@@ -22,7 +23,6 @@ MAX_COMMENTS = 2
 MAX_CLOSING_LINES = 4
 """Maximum number of further lines until a line's brackets, strings and comments are closed."""
 
-_CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally)\b")
 _FENCE = re.compile(r"^[ \t]*`(?:``|`?\Z)", re.MULTILINE)  # as far as the text goes
 
 
@@ -37,7 +37,7 @@ def line(text: str, context: Context) -> Ends:
 
 def block(text: str, context: Context) -> Ends:
     """End with the block around the cursor in block mode."""
-    end = context.block_ends.after().end(text) if context.mode is Mode.BLOCK else None
+    end = context.block_end(text) if context.mode is Mode.BLOCK else None
     return whole(text) if end is None else _over(text, end)
 
 
@@ -46,24 +46,15 @@ def _over(text: str, end: int) -> Ends:
     return Ends(kept, kept, over=True)
 
 
-def surplus_end(text: str, context: Context) -> Ends:
-    """End before a word that ends a block which goes on below: what it ends began before the cursor.
-
-    Such a word begins the first line that is indented less than the next line below the cursor.
-    """
-    least = depth(context.line_below)
-    if not least or context.line_after.strip() or context.before.string or context.before.comment:
+def remark(text: str, context: Context) -> Ends:
+    """End before a comment at the end of a line of code, where a manual request wants the line below."""
+    in_code = not context.before.string and not context.before.comment and context.line_before.strip()
+    if not context.invoked or not in_code or context.line_after:
         return whole(text)
-    offset = 0
-    for each in text.split("\n"):
-        full = each if offset else context.line_before + each
-        if full.strip() and depth(full) < least:
-            begins = offset > 0 or not context.line_before.strip()
-            is_end = begins and closes_words(full, context.language)
-            may_be = begins and may_close_words(full, context.language)
-            return Ends(len(text[:offset].rstrip()) if is_end else len(text), offset if may_be else len(text))
-        offset += len(each) + 1
-    return whole(text)
+    start, openers = text.lstrip(" \t"), row_of(context.language).comments
+    if start.startswith(openers):
+        return Ends(0, 0, over=True)
+    return Ends(len(text), 0 if any(one.startswith(start) for one in openers) else len(text))
 
 
 def code_fence(text: str, context: Context) -> Ends:
@@ -93,17 +84,15 @@ def line_end(text: str, context: Context) -> int | None:
     line = text[start:end] if start else context.line_before + text[:end]
     own = depth(line)
     while _lacks_body(line, context):
-        body = context.block_ends.after(text[:end]).end(text[end:])
-        if body is None:
+        after = context.block_end(text, end)
+        if after is None:
             return None
-        after = end + body
-        clause = _CLAUSE.match(text, after + 1)
-        if not row_of(context.language).indented or clause is None or depth(clause.group()) != own:
+        line, line_break, _ = text[after + 1 :].partition("\n")
+        if not row_of(context.language).indented or depth(line) != own or not is_clause(line, context.language):
             return after
-        end = text.find("\n", after + 1)
-        if end < 0:
+        if not line_break:
             return None
-        line = text[after + 1 : end]
+        end = after + 1 + len(line)
     return end
 
 
@@ -117,13 +106,9 @@ def _closed_end(text: str, first: int, context: Context) -> int | None:
         return first
     if _goes_on_below(context.line_before or text, context):
         return first
-    closed_below = {bracket.closed_at for bracket in context.open}
-    lone = row_of(context.language).lone_closers
-    unopened = (closer for closer in context.after.unopened if closer.character not in lone)
-    free = sum(closer.offset not in closed_below for closer in unopened)
     end = first
     for _ in range(MAX_CLOSING_LINES + 1):
-        if not _needs_next_line(text[:end], free, context):
+        if not _needs_next_line(text[:end], context):
             return end
         end = text.find("\n", end + 1)
         if end < 0:
@@ -131,21 +116,16 @@ def _closed_end(text: str, first: int, context: Context) -> int | None:
     return first
 
 
-def _needs_next_line(text: str, free: int, context: Context) -> bool:
-    """Return whether whole lines leave open what they begin: a bracket, a string, a comment, or the next line.
-
-    Args:
-        text: Lines of the text, without the last line's end.
-        free: Number of closers in the document that have no opener.
-        context: The document around the cursor.
-    """
+def _needs_next_line(text: str, context: Context) -> bool:
+    """Return whether whole lines leave open what they begin: a bracket, a string, a comment, or the next line."""
     line = text.removesuffix("\r")
     if (len(line) - len(line.rstrip("\\"))) % 2:  # two backslashes are one that is escaped
         return not context.scan(line).comment
     found = context.scan(line + "\n")
     if found.string:
         return found.string_end > 0 or not context.before.string  # what the user has begun may stay open
-    return found.comment or len(found.open) > free
+    lacking = lacks(text, context)
+    return found.comment or lacking.own + lacking.waiting > lacks("", context).waiting
 
 
 def code_line(text: str, context: Context) -> tuple[int, int] | None:
@@ -155,7 +135,7 @@ def code_line(text: str, context: Context) -> tuple[int, int] | None:
     """
     mark = row_of(context.language).line_comment or "//"
     announces = not context.line_before.strip()
-    comments = MAX_COMMENTS if announces and not _line_above(context).startswith(mark) else 0
+    comments = MAX_COMMENTS if announces and not context.line_above.lstrip().startswith(mark) else 0
     start = 0
     in_empty_docstring = len(context.before.string) == 3 and context.line_before.endswith(context.before.string)
     while (end := text.find("\n", start)) >= 0:
@@ -177,20 +157,9 @@ def code_line(text: str, context: Context) -> tuple[int, int] | None:
 
 def _lacks_body(line: str, context: Context) -> bool:
     """Return whether a whole line opens a block or an element that has no body below the cursor."""
-    head = line.rstrip()
-    if row_of(context.language).indented:
-        found = scan(head, context.language)
-        opens = head.endswith(":") and not (found.open or found.string or found.comment)
-    else:
-        opens = head.endswith("{") or opens_lines(head, context.language)
-    return opens and not _goes_on_below(line, context)
+    return opens_body(line, context.language) and not _goes_on_below(line, context)
 
 
 def _goes_on_below(line: str, context: Context) -> bool:
     """Return whether the next line below the cursor is indented deeper than `line`."""
     return depth(context.line_below) > depth(line)
-
-
-def _line_above(context: Context) -> str:
-    above = context.prefix[: len(context.prefix) - len(context.line_before)].rstrip("\n")
-    return above[above.rfind("\n") + 1 :].strip()

@@ -26,13 +26,13 @@ _LETTER = re.compile(r"[^\W_]")
 
 
 def loops(text: str, _context: Context) -> Ends:
-    """End after the first run of a loop of lines or phrases.
+    """End after the first run of a loop of lines or phrases, of which the last whole line or a growing one is the end.
 
     A loop of phrases has no end before its line's: `f(f(f(f(x))))` and a format such as `%02x:%02x:%02x:%02x` are none.
     A growing line is over where it has repeated so much that no end of the loop is in sight.
     """
     start = text.rfind("\n") + 1
-    end = _end_in_lines(text[:start])
+    end = _end_in_lines(text[:start].rstrip("\r\n"))
     if end is not None:
         return Ends(end, end, over=True)
     line, lines = text[start:].removesuffix("\r"), text.split("\n")
@@ -43,25 +43,15 @@ def loops(text: str, _context: Context) -> Ends:
     return Ends(kept, min(kept, sure), over=len(line) - phrase >= MIN_ENDLESS)
 
 
-@lru_cache(maxsize=4)  # the lines above stay the same while a line grows
+@lru_cache(maxsize=2)  # the lines above stay the same while a line grows
 def _end_in_lines(text: str) -> int | None:
-    """Return where a loop in whole lines has run once; None if there is none."""
-    lines, offset = text.split("\n")[:-1], 0
-    for index, line in enumerate(lines, 1):
-        bare = line.removesuffix("\r")
-        phrase, _ = _phrase_ends(bare)
-        if phrase < len(bare):
-            return offset + phrase
-        offset += len(line) + 1
-        run = _run_end(lines[:index], MIN_LINE_REPEATS, grows=False)
-        if run < index:
-            return len("\n".join(lines[:run]))
-    return None
-
-
-def forget_texts() -> None:
-    """Free what was kept of texts."""
-    _end_in_lines.cache_clear()
+    """Return where a loop has run once that ends with the last of some whole lines; None if there is none."""
+    lines, start = text.split("\n"), text.rfind("\n") + 1
+    phrase, _ = _phrase_ends(text[start:])
+    if phrase < len(text) - start:
+        return start + phrase
+    run = _run_end(lines, MIN_LINE_REPEATS, grows=False)
+    return len("\n".join(lines[:run])) if run < len(lines) else None
 
 
 def _run_end(lines: Sequence[str], repeats: int, *, grows: bool) -> int:

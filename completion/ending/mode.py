@@ -8,11 +8,11 @@ from completion.ending.context import Context, near_before
 from completion.errors import ParseLimitError
 from completion.request import CompletionRequest, Mode
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, scan
-from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
 from completion.syntax.indent_style import depth, line_around
-from completion.syntax.line_roles import opens_words
+from completion.syntax.line_roles import opens_body, opens_words
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.syntax.table import row_of
+from completion.syntax.trees import brace_opens_block, is_within_expression
 
 _MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed
 _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")  # a brace after them opens no block
@@ -76,7 +76,7 @@ def _after_opener(before: str, after: str, line_before: str, language: str, pars
         return False
     row = row_of(language)
     if row.clauses:
-        return line.endswith(":") and not found.open and line.split()[0].rstrip(":") in row.clauses
+        return opens_body(line, language) and not found.open
     if opens_words(line, language, ended=True) or (row.opens_with_colon and line_before.endswith(":")):
         return True
     if not line.endswith("{"):

@@ -1,8 +1,13 @@
-"""Finds where a text begins to say the rest of the cursor's line again, also in slightly other words."""
+"""Finds where a text begins to say the rest of the cursor's line again, also in slightly other words.
+
+Words and marks are compared by how much they tell: what is rare in a document hardly stands in a text twice by chance.
+"""
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,10 +15,11 @@ from functools import lru_cache
 from completion.ending.balance import closers_at, lacks
 from completion.ending.context import Context
 from completion.ending.rule import Ends, whole
-from completion.ending.tokens import Bits, Token, bits_of, tokens_of
 from completion.syntax.brackets import CLOSERS
 from completion.syntax.lexer import CLOSER_OF
 
+Token = re.Match[str]
+"""A word or mark of a text."""
 TELLING = 12.0
 """Bits that the tokens in common must have more than the others, unless both end there."""
 
@@ -23,6 +29,11 @@ _MAX_TOKENS = 60  # of the text's last line and of the line's rest that are comp
 _NOTHING = float("-inf")
 _NO_FIRST = -_MAX_TOKENS  # no token of the text's last line follows its first word
 _ONCE = re.compile(r"[ \t]*(?:[-+*/%|&^:]?=|:)[ \t]")  # what a name has once: its value, its type
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_NEAR = 8_000  # characters on each side of the cursor whose tokens are counted
+_PRIOR = 64  # tokens of any spelling that each document is taken to have
+_BITS = 5  # of a character of these
+_MOST_BITS = 200  # of one of these
 
 
 def rest_of_line(text: str, context: Context) -> Ends:
@@ -32,19 +43,18 @@ def rest_of_line(text: str, context: Context) -> Ends:
     """
     if only_closers(context):
         return whole(text)
-    rest = _rest(context.line_before, context.line_after, context.before.string, context.prefix, context.suffix)
+    rest = _rest(context)
     line = text.rfind("\n", 0, len(text.rstrip())) + 1
     above = _above(text[:line], rest) if line else None
     if above is not None and sum(lacks(text[:above], context)) <= sum(lacks(text, context)):
         kept = len(before_rest(text, above, context))
         return Ends(kept, kept)
     own = text[line:].replace("'", '"')
-    if rest.tokens[0].text not in own and not own.rstrip().endswith(rest.tokens[0].text[0]):
+    if rest.tokens[0][0] not in own and not own.rstrip().endswith(rest.tokens[0][0][0]):
         return whole(text)
     ours = tokens_of(text[line:])
     left_out = max(0, len(ours) - _MAX_TOKENS)
-    bits = bits_of(context.prefix, context.suffix)
-    starts, alive = _again(ours[left_out:], rest, _NO_FIRST if line else 1 - left_out, bits)
+    starts, alive = _again(ours[left_out:], rest, _NO_FIRST if line else 1 - left_out, bits_of(context))
     sure = len(text) if alive is None else line + alive
     last = 2 * text[-1:]
     if last[:1] == context.line_after[:1] and (last in context.near or last in context.suffix):
@@ -62,7 +72,7 @@ def _above(lines: str, rest: _Rest) -> int | None:
     """Return where whole lines begin to say the rest of the cursor's line word for word, if that tells enough."""
     start, count = 0, len(rest.tokens)
     for line in lines.splitlines(keepends=True) if sum(rest.bits) > TELLING else ():
-        if rest.tokens[-1].text in line.replace("'", '"'):
+        if rest.tokens[-1][0] in line.replace("'", '"'):
             ours = tokens_of(line)[-count:]
             if len(ours) == count and rest.begins(ours[0]) and _texts(ours[1:]) == _texts(rest.tokens[1:]):
                 return start + rest.offset(ours[0])
@@ -71,12 +81,13 @@ def _above(lines: str, rest: _Rest) -> int | None:
 
 
 def _texts(tokens: Sequence[Token]) -> list[str]:
-    return [token.text for token in tokens]
+    return [token[0] for token in tokens]
 
 
+@lru_cache(maxsize=2)
 def only_closers(context: Context) -> bool:
     """Return whether nothing but closers follows the cursor on its line."""
-    return closers_at(context.line_before, context.before.string).issuperset(context.line_after.strip())
+    return closers_at(context).issuperset(context.line_after.strip())
 
 
 def before_rest(text: str, start: int, context: Context) -> str:
@@ -109,17 +120,17 @@ class _Rest:
 
     def begins(self, token: Token) -> bool:
         """Return whether a token may be its first one."""
-        return token.text == self.tokens[0].text or (self.tail != "" and token.text.endswith(self.tail))
+        return token[0] == self.tokens[0][0] or (self.tail != "" and token[0].endswith(self.tail))
 
     def offset(self, token: Token) -> int:
         """Return where it begins in a token that may be its first one."""
-        return token.start if token.text == self.tokens[0].text else token.end - len(self.tail)
+        return token.start() if token[0] == self.tokens[0][0] else token.end() - len(self.tail)
 
     def is_alike(self, ours: Sequence[Token], index: int, first: int) -> bool:
         """Return whether a text has its marks from a token on, or gives a name a value, too."""
-        if self.marks and ours[-1].text == self.tokens[-1].text and _marks(ours[index:]) == self.marks:
+        if self.marks and ours[-1][0] == self.tokens[-1][0] and _marks(ours[index:]) == self.marks:
             return True
-        is_there = [each.text for each in ours[index : index + len(self.operator)]] == self.operator
+        is_there = [each[0] for each in ours[index : index + len(self.operator)]] == self.operator
         return bool(self.operator and is_there and index) and (self.operator != [":"] or index == first)
 
     def may_be_alike(self, ours: Sequence[Token], index: int) -> bool:
@@ -128,20 +139,20 @@ class _Rest:
         return self.marks is not None and len(marks) < len(self.marks) and self.marks[: len(marks)] == marks
 
 
-@lru_cache(maxsize=2)  # it stays the same while a suggestion grows
-def _rest(line_before: str, line_after: str, string: str, prefix: str, suffix: str) -> _Rest:
+@lru_cache(maxsize=2)
+def _rest(context: Context) -> _Rest:
     """Return the rest of the cursor's line."""
-    tokens, bits = tokens_of(line_after)[:_MAX_TOKENS], bits_of(prefix, suffix)
-    closes = tokens[0].text in {each.replace("'", '"') for each in closers_at(line_before, string)}
-    once, marks = _ONCE.match(line_after), _marks(tokens)
-    is_anchored = len(marks) > 1 and marks[0] == tokens[0].text and marks[-1] == tokens[-1].text not in _CLOSERS
+    tokens, bits = tokens_of(context.line_after)[:_MAX_TOKENS], bits_of(context)
+    closes = tokens[0][0] in {each.replace("'", '"') for each in closers_at(context)}
+    once, marks = _ONCE.match(context.line_after), _marks(tokens)
+    is_anchored = len(marks) > 1 and marks[0] == tokens[0][0] and marks[-1] == tokens[-1][0] not in _CLOSERS
     return _Rest(
         tokens=tokens,
-        bits=[bits[token.text] for token in tokens],
-        tail=tokens[0].text if re.match(r"\w", line_after) else "",
+        bits=[bits[token[0]] for token in tokens],
+        tail=tokens[0][0] if re.match(r"\w", context.line_after) else "",
         closes=closes,
-        shortest=next((at for at, each in enumerate(tokens) if each.text[0].isalnum()), len(tokens)),
-        operator=[token.text for token in tokens_of(once.group())] if once else [],
+        shortest=next((at for at, each in enumerate(tokens) if each[0][0].isalnum()), len(tokens)),
+        operator=[token[0] for token in tokens_of(once.group())] if once else [],
         marks=marks if is_anchored and not closes else None,
     )
 
@@ -155,8 +166,8 @@ def _again(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tuple[
         alive |= {index} if rest.may_be_alike(ours, index) else set()
     starts = {rest.offset(ours[index]) for index in found}
     going = [rest.offset(ours[index]) for index in alive]
-    if ours and rest.tokens[0].text.startswith(ours[-1].text):
-        going.append(ours[-1].start)
+    if ours and rest.tokens[0][0].startswith(ours[-1][0]):
+        going.append(ours[-1].start())
     return starts, min(going, default=None)
 
 
@@ -178,14 +189,14 @@ def _aligned(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tupl
         before, paths = paths, []
         is_last = at == len(ours) - 1
         for index, (other, cost) in enumerate(zip(rest.tokens, rest.bits, strict=True)):
-            path = (before[index][0] - bits[token.text], before[index][1], False)
+            path = (before[index][0] - bits[token[0]], before[index][1], False)
             if index and paths[-1][0] - cost > path[0]:
                 path = (paths[-1][0] - cost, paths[-1][1], False)
-            is_match = token.text == other.text or (not index and rest.begins(token))
+            is_match = token[0] == other[0] or (not index and rest.begins(token))
             told, start, is_same = before[index - 1] if index else (0.0, at, True)
             if is_match and told + cost > path[0]:
                 path = (told + cost, start, is_same)
-            elif is_last and told + cost > 0 and other.text.startswith(token.text):
+            elif is_last and told + cost > 0 and other[0].startswith(token[0]):
                 alive.add(start)
             paths.append(path)
             if path[0] > 0 and _is_enough(path, index, at, ours, rest, first):
@@ -201,12 +212,12 @@ def _is_enough(path: _Path, index: int, at: int, ours: Sequence[Token], rest: _R
     """
     told, start, is_same = path
     is_last, is_end = at == len(ours) - 1, index == len(rest.tokens) - 1
-    is_match = ours[at].text == rest.tokens[index].text or (not index and rest.begins(ours[at]))
-    is_word = is_match and rest.tokens[index].text[0].isalnum()
+    is_match = ours[at][0] == rest.tokens[index][0] or (not index and rest.begins(ours[at]))
+    is_word = is_match and rest.tokens[index][0][0].isalnum()
     if (start < first and not is_same) or (rest.closes and index < rest.shortest):
         return False
     if is_last and is_match and (is_end or is_same):
-        is_partial = ours[start].text != rest.tokens[0].text
+        is_partial = ours[start][0] != rest.tokens[0][0]
         return is_same or told > (TELLING if is_partial else TELLING / 2)
     if rest.tail:
         return False
@@ -221,10 +232,44 @@ def _marks(tokens: Sequence[Token]) -> list[str]:
     """Return the tokens outside of brackets that are no words."""
     waiting, marks = list[str](), list[str]()
     for token in tokens:
-        if waiting and token.text == waiting[-1]:
+        if waiting and token[0] == waiting[-1]:
             waiting.pop()
-        if not waiting and not token.text[0].isalnum() and token.text[0] != "_":
-            marks.append(token.text)
-        if token.text in CLOSER_OF:
-            waiting.append(CLOSER_OF[token.text])
+        if not waiting and not token[0][0].isalnum() and token[0][0] != "_":
+            marks.append(token[0])
+        if token[0] in CLOSER_OF:
+            waiting.append(CLOSER_OF[token[0]])
     return marks
+
+
+class Bits(dict[str, float]):
+    """By token, minus the logarithm of its frequency in a document."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._counts = Counter(_TOKEN.findall(text.replace("'", '"')))
+        self._total = self._counts.total() + _PRIOR
+
+    def __missing__(self, token: str) -> float:
+        share = (self._counts[token] + _PRIOR * 2.0 ** -min(_BITS * len(token), _MOST_BITS)) / self._total
+        self[token] = bits = -math.log2(share)
+        return bits
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return the words and marks of a text in any script; blanks are none. The kind of quotes does not count."""
+    return list(_TOKEN.finditer(text.replace("'", '"')))
+
+
+@lru_cache(maxsize=64)  # most lines of a text that grows stay the same
+def folded(line: str) -> tuple[str, ...]:
+    """Return the tokens of a line, without a comma or semicolon at its end. Their case does not count either."""
+    tokens = _TOKEN.findall(line.replace("'", '"').lower())
+    while tokens and tokens[-1] in (",", ";"):
+        tokens.pop()
+    return tuple(tokens)
+
+
+@lru_cache(maxsize=2)
+def bits_of(context: Context) -> Bits:
+    """Return how much the tokens of a document tell near the cursor."""
+    return Bits(f"{context.prefix[-_NEAR:]} {context.suffix[:_NEAR]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from completion.ending.context import Context
@@ -44,9 +45,10 @@ Rule = Callable[[str, Context], Ends]
 """Returns the ends of a text at the cursor, which may be unfinished."""
 
 
-def whole(text: str, replaces: int = 0) -> Ends:
+@lru_cache(maxsize=2)  # most rules let all of a text stay
+def whole(text: str) -> Ends:
     """Return the ends of a text of which all stays."""
-    return Ends(len(text), len(text), replaces=replaces)
+    return Ends(len(text), len(text))
 
 
 class DropReason(StrEnum):

@@ -11,12 +11,12 @@ import re
 from completion.ending.context import Context
 from completion.ending.rule import Dropped, DropReason
 from completion.syntax.brackets import CLOSERS, scan
-from completion.syntax.indent_style import WRAP_OPENERS, columns
+from completion.syntax.indent_style import BLOCK_OPENERS, WRAP_OPENERS, columns, leading_blanks
 from completion.syntax.lexicon import lexicon_of
 from completion.syntax.line_roles import is_item
 from completion.syntax.table import row_of
 
-_OPENERS = ("{", ":", "do", "then", *WRAP_OPENERS)
+_OPENERS = (*BLOCK_OPENERS, *WRAP_OPENERS, "do", "then")
 
 _BLANKS = (" ", "\t")
 
@@ -30,9 +30,9 @@ def indentation(text: str, context: Context) -> str | Dropped:
     indented lines those of the text. Lines of blanks become empty, except the last one, which text may follow. Lines of
     a string or heredoc stay as they are.
     """
-    is_code = not context.before.string and not context.in_heredoc
+    is_code = not context.before.string and not context.before.in_heredoc
     lines = [line.removesuffix("\r") for line in text.split("\n")]
-    generated = _blanks(context.line_before + lines[0])
+    generated = leading_blanks(context.line_before + lines[0])
     if is_code and not context.line_before.strip():
         lines[0] = _first(lines[0], context)
         if lines[0][:1] in _BLANKS and lines[0].strip() and _is_back(context):
@@ -72,7 +72,7 @@ def edges(text: str, replaces: int, context: Context) -> str | Dropped:
 
 def _with_tabs(lines: list[str], recipe: re.Pattern[str], context: Context) -> list[str]:
     """Return lines below a rule, which begin with a tab: with blanks, they are an error."""
-    above, written = _text_above(context), list[str]()
+    above, written = context.line_above, list[str]()
     for line in (context.line_before + lines[0], *lines[1:]):
         is_recipe = line.startswith(" ") and line.strip() and recipe.fullmatch(above)
         above = "\t" + line.lstrip() if is_recipe and (written or not context.line_before) else line
@@ -82,13 +82,13 @@ def _with_tabs(lines: list[str], recipe: re.Pattern[str], context: Context) -> l
 
 def _first(line: str, context: Context) -> str:
     """Remove leading blanks of the first line that exceed the deepest indentation possible there."""
-    extra = line[: len(line) - len(line.lstrip())]
+    extra = leading_blanks(line)
     if not extra or (context.open and context.open[-1].character != "{"):
         return line
-    above = _text_above(context)
+    above = context.line_above
     ends = above.rstrip().endswith((";", "}")) or row_of(context.language).indented
     deeper = above.rstrip().endswith(_OPENERS) or is_item(above) or not ends  # an item's keys are deeper
-    deepest = columns(_blanks(above)) + (columns(context.indent.unit) or 4 if deeper else 0)
+    deepest = columns(leading_blanks(above)) + (columns(context.indent.unit) or 4 if deeper else 0)
     allowed = max(0, deepest - columns(context.line_before))
     while extra and columns(extra) > allowed:
         extra = extra[:-1]
@@ -98,14 +98,8 @@ def _first(line: str, context: Context) -> str:
 def _is_back(context: Context) -> bool:
     """Return whether the cursor's line of blanks is at a level of the document, less deep than the line above it."""
     own, unit = columns(context.line_before), columns(context.indent.unit)
-    above = columns(_blanks(_text_above(context)))
+    above = columns(leading_blanks(context.line_above))
     return 0 < own < above and unit > 0 and not own % unit and not (context.open and context.open[-1].character != "{")
-
-
-def _text_above(context: Context) -> str:
-    """Return the nearest line with text above the cursor's line; "" if there is none."""
-    start = len(context.prefix) - len(context.line_before)
-    return context.prefix[:start].rstrip().rpartition("\n")[2]
 
 
 def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
@@ -116,13 +110,13 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
         generated: Columns of the first line's indentation before it was rewritten.
         context: The document around the cursor.
     """
-    own = _blanks(context.line_before + lines[0])
+    own = leading_blanks(context.line_before + lines[0])
     levels = [(generated, own)]  # (columns in the text, blanks in the document), outermost first
     written, above = [], context.line_before + lines[0]
     marks = (*lexicon_of(context.language).strings, "<<")
     has_literals = any(mark in line for line in lines for mark in marks)
     for index, line in enumerate(lines[1:], 1):
-        blanks = _blanks(line)
+        blanks = leading_blanks(line)
         inside = has_literals and _ends_in_literal("\n".join(lines[:index]), context)
         if inside or not line.strip():
             written.append(line if inside or index == len(lines) - 1 else "")
@@ -160,7 +154,3 @@ def _indent(width: int, blanks: str, above: str, levels: list[tuple[int, str]], 
         written += " " * (width - known) if "\t" in blanks else blanks[-(width - known) :]
     levels.append((width, written))
     return written
-
-
-def _blanks(line: str) -> str:
-    return line[: len(line) - len(line.lstrip(" \t"))]

@@ -1,7 +1,4 @@
-"""Ends a text that was cut short at a maximum with its last whole line or word.
-
-It ends never inside a word or string, nor with the bracket or comma that begins what is missing.
-"""
+"""Ends a text with a whole word: where a maximum cut it short, and where the cursor is inside a word."""
 
 from __future__ import annotations
 
@@ -10,11 +7,13 @@ from collections.abc import Collection
 
 from completion.ending.context import Context
 from completion.ending.extent import code_line
-from completion.ending.rule import Ends
+from completion.ending.rule import Ends, whole
 from completion.request import Mode
 from completion.syntax.brackets import LINE_CLOSERS
+from completion.syntax.table import row_of
 
-_WORD = re.compile(r"[\w$]")
+_WORD = re.compile(r"[\w$]+")
+_LAST_WORD = re.compile(r"[\w$]+\Z")
 _OPENERS = "([{"
 _NUMBER = r"(?:(?<![\w$])v?\d+|\A)(?:\.\d+)*\.?"  # a version or an address is one word, also from its middle on
 _TAIL = re.compile(rf"\\*[\w$]+\Z|\\+\Z|{_NUMBER}\Z")  # with the backslash of a command or an escape
@@ -29,6 +28,35 @@ def unfinished(text: str, context: Context) -> Ends:
     sure = line_end if line_end >= 0 and text[:line_end].strip() else _whole_words(text, context)
     kept = text[:sure].removesuffix("\r") if context.cut_short else text
     return Ends(len(kept) if kept.strip() or not context.cut_short else 0, sure)
+
+
+def mid_word(text: str, context: Context) -> Ends:
+    """End before a text inside or directly before a word: its tail would follow the text.
+
+    A manual request gets one, unless that says the tail of the word itself, which would follow again.
+    """
+    after = context.line_after[:1]
+    in_formula = after == "$" and row_of(context.language).has_sentences
+    is_word = after.isalnum() or after == "_" or (after == "$" and not in_formula)
+    if not is_word or not text:
+        return whole(text)
+    return Ends(len(text) if context.invoked and not _says_tail(text, context) else 0, 0)
+
+
+def _says_tail(text: str, context: Context) -> bool:
+    """Return whether a text within a word begins with the word's tail, and does not end where that may follow.
+
+    It may after a part of a name, as in `getUser‸Name`, and where the word that they make stands elsewhere, too.
+    """
+    word, tail = _WORD.match(text), _WORD.match(context.line_after)
+    if not (word and tail and word[0].startswith(tail[0]) and _WORD.match(context.line_before[-1:])):
+        return False
+    found = _LAST_WORD.search(context.line_before + text)
+    end = found[0] if found else ""
+    if end and (word[0] == tail[0] or end.endswith("_") or tail[0][0] in "_$" or tail[0][0].isupper()):
+        return False
+    joined = re.compile(rf"(?<![\w$]){re.escape(end + tail[0])}(?![\w$])")
+    return "\n" not in text and joined.search(context.near + context.suffix) is None
 
 
 def whole_words(text: str, limit: int) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
 
 from completion.syntax.bracket_pairs import open_at_cursor
-from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, Lexer, scan, without_heredocs
-from completion.syntax.indent_style import depth
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, Lexer, scan
+from completion.syntax.indent_style import BLOCK_OPENERS, WRAP_OPENERS, depth, line_around
 from completion.syntax.line_roles import (
     closes_block,
     continues_block,
@@ -21,7 +22,7 @@ from completion.syntax.line_roles import (
 )
 from completion.syntax.table import row_of
 
-_OPENERS = ("{", "(", "[", ":", "=>", "->")
+_OPENERS = (*BLOCK_OPENERS, *WRAP_OPENERS)
 
 
 class _Progress(NamedTuple):
@@ -99,14 +100,13 @@ class BlockEnd:
         text = line.strip()
         if text and depth(line) >= max(floor, 1):
             return None
-        code = without_heredocs(earlier, self._language)
-        if self._within_expression(earlier) or self._within_environment(code) or self._within_body(code):
+        if self._within_expression(earlier) or self._within_environment(earlier) or self._within_body(earlier):
             return None
         if not text:
-            ends = self._statement_end is not None or (floor == 0 and not code.rstrip().endswith(_OPENERS))
+            ends = self._statement_end is not None or (floor == 0 and not earlier.rstrip().endswith(_OPENERS))
             return kept_end if ends and kept_end and not last else None
-        head = self._head(code, line)
-        if not self._leaves(code, line, head, floor) or (last and head and may_stay_in_block(line, self._language)):
+        head = self._head(earlier, line)
+        if not self._leaves(earlier, line, head, floor) or (last and head and may_stay_in_block(line, self._language)):
             return None
         if not self._closes(earlier, text) and not (head and closes_block(line, head, self._language)):
             return kept_end
@@ -170,58 +170,25 @@ def _unclosed_head(before: str, below: Sequence[str], language: str) -> str:
         below: Lines below the cursor's that are not blank.
         language: LSP language identifier.
     """
-    *above, own = before.split("\n")
-    if not own.strip():
-        level = depth(own + "|")
-        while above and not (above[-1].strip() and depth(above[-1]) < level):
-            above.pop()
-        own = above.pop() if above else ""
+    own = before[before.rfind("\n") + 1 :]
+    own = own if own.strip() else line_around(before)
     if not opens_lines(own, language):
         return ""
-    outside = next((line for line in below if depth(line) <= depth(own)), "")
-    if depth(outside) == depth(own) and continues_block(outside, own, language):
-        return ""
-    ends = _unpaired(below, own, language, closers=True)
-    others = _unpaired(reversed(above), own, language, closers=False) - is_clause(own, language)
-    return own if ends <= others else ""
+    level, lacking = depth(own), 0
+    for lines in (reversed(before.split("\n")), below):
+        for line in takewhile(lambda each: not each.strip() or depth(each) >= level, lines):
+            if line.strip() and depth(line) == level and not is_clause(line, language):
+                lacking += opens_alike(line, own, language) - closes_block(line, own, language)
+    return own if lacking > 0 else ""
 
 
-def _unpaired(lines: Iterable[str], head: str, language: str, *, closers: bool) -> int:
-    """Return how many of the lines beside `head` close what no line before them opens, or open what none closes.
-
-    In Julia, the lines of a module are not indented, so the end below a function may be that of the module.
-    """
-    level = depth(head)
-    found = waiting = 0
-    for line in takewhile(lambda line: not line.strip() or depth(line) >= level, lines):
-        if not line.strip() or depth(line) > level or is_clause(line, language):
-            continue
-        closes = closes_block(line, head, language)
-        if closes == closers and (closes or opens_alike(line, head, language)):
-            found, waiting = (found, waiting - 1) if waiting else (found + 1, 0)
-        elif closes or opens_alike(line, head, language):
-            waiting += 1
-        elif closers and not waiting:
-            return found  # a statement beside what is open: the rest belongs to what is around it
-    return found
-
-
-class BlockEnds:
-    """A cache of block ends at one cursor, which stop rules and filters use after every step of a request.
+@lru_cache(maxsize=8)
+def block_end_at(prefix: str, suffix: str, language: str) -> BlockEnd:
+    """Return what finds the end of the block at a cursor; it is asked about the same growing text again and again.
 
     Args:
         prefix: Text before the cursor, or its last part, which begins in code.
         suffix: Text after the cursor.
         language: LSP language identifier.
     """
-
-    def __init__(self, prefix: str, suffix: str, language: str) -> None:
-        self._prefix, self._suffix, self._language = prefix, suffix, language
-        self._ends: dict[str, BlockEnd] = {}
-
-    def after(self, text: str = "") -> BlockEnd:
-        """Return the block end for a cursor after `text`, which is inserted at the request's cursor."""
-        end = self._ends.get(text)
-        if end is None:
-            end = self._ends[text] = BlockEnd(self._prefix + text, self._suffix, self._language)
-        return end
+    return BlockEnd(prefix, suffix, language)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 from itertools import dropwhile, starmap
 
@@ -27,6 +28,13 @@ _LOOKBEHIND = 12  # characters before a text that decide what it begins with; th
 def goes_on(line_after: str) -> bool:
     """Return whether more than closers, end tags and punctuation follow a cursor on its line."""
     return _LINE_ENDS.fullmatch(line_after) is None
+
+
+class Literal(StrEnum):
+    """What text at a cursor belongs to, other than code. A docstring is a string."""
+
+    COMMENT = "in_comment"
+    STRING = "in_string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,13 @@ class Scan:
             return ()
         return tuple(frame.closer for frame in self.frame.around())[::-1]
 
+    @property
+    def literal(self) -> Literal | None:
+        """What the end of the text is inside; None in code, also in code within a string."""
+        if self.comment:
+            return Literal.COMMENT
+        return Literal.STRING if self.string and not self.waiting else None
+
 
 class Lexer:
     """Scans texts at one place: a text that begins like the one before is read on from the last line that both have.
@@ -88,22 +103,22 @@ class Lexer:
         else:
             frame = text.begun(string_ended_by(string, language), start, self._lexicon) if string else text
         self._start = State(start, frame, string_end=-1 if frame.string else 0)
-        self._known: tuple[str, State, list[int]] = ("", self._start, [])  # replaced as a whole: threads may share this
+        self._known = ("", self._start, list[int](), Scan())  # replaced as a whole: threads may share this
 
     def scan(self, text: str) -> Scan:
         """Match the brackets of a text outside strings and comments."""
         text = self._around + text
-        known, state, unopened = self._known
+        known, state, unopened, found = self._known
         if text != known or state is self._start:
-            same = common_length(known, text)
-            earlier: State | None = state.earlier
+            same, earlier = common_length(known, text), state.earlier
             while earlier is not None and earlier.at > same:
                 earlier = earlier.earlier
             begin = earlier or self._start
             reading = Reading(self._lexicon, text, begin, unopened[: begin.unopened])
             state, unopened = reading.state(), reading.unopened
-            self._known = (text, state, unopened)
-        return _scan_of(text, state, unopened, len(self._around))
+            found = _scan_of(text, state, unopened, len(self._around))
+            self._known = (text, state, unopened, found)
+        return found
 
 
 def scan(text: str, language: str, string: str | Scan = "", *, before: str = "") -> Scan:
@@ -119,9 +134,9 @@ def _lexer_of(language: str, string: str, _start: str) -> Lexer:
     return Lexer(language, string)
 
 
-def forget_texts() -> None:
-    """Free what was kept of texts around cursors, so that it need not be read again."""
-    _lexer_of.cache_clear()
+def enclosing_literal(before: str, language: str) -> Literal | None:
+    """Return what the cursor after `before` is inside; None in code, and where not all literals are known."""
+    return scan(before, language).literal if lexicon_of(language).is_complete else None
 
 
 def _scan_of(text: str, state: State, unopened: list[int], start: int) -> Scan:
@@ -160,14 +175,3 @@ def comments_and_strings(text: str, language: str) -> list[Span] | None:
     last = [*reading.state().frame.around()]
     rest = [Span(last[-1].offset, len(text), last[-1].string is None)] if last else []
     return [*starmap(Span, reading.literals), *rest]
-
-
-def without_heredocs(text: str, language: str) -> str:
-    """Return a text without the lines of its heredocs."""
-    lexicon = lexicon_of(language)
-    if "<<" not in text:
-        return text
-    state = Reading(lexicon, text, State(0, Frame("", -1, None, lexicon.code)), []).state()
-    for start, end in reversed(state.heredocs):
-        text = text[:start] + text[end + 1 :]
-    return text

@@ -10,7 +10,6 @@ from itertools import accumulate
 from tree_sitter import Node, Tree
 
 from completion.syntax.brackets import Lexer
-from completion.syntax.enclosing_literal import literal_at_end
 from completion.syntax.trees import ancestors, error_count, parse
 
 _MAX_OCCURRENCES = 64  # of a name that are looked at for its definition
@@ -152,7 +151,7 @@ class _Parsed:
         """Return whether the character at a position of some lines is in a comment or string, not in code within it."""
         above = "".join(f"{each}\n" for each in lines[:line])
         own = lines[line] if line < len(lines) else ""
-        return any(literal_at_end(self.lexer.scan(above + own[:end])) for end in (column, column + 1))
+        return any(self.lexer.scan(above + own[:end]).literal for end in (column, column + 1))
 
     def definitions(self, name: str) -> _Definitions:
         """Return the definitions, imports and parameters that have the name."""

@@ -12,10 +12,11 @@ TAB_COLUMNS = 4
 """Width of a tab in columns, as models use it."""
 WRAP_OPENERS = ("(", "[", "=>", "->")
 """Ends of lines after which the next line goes on with the statement, often indented by more than a level."""
+BLOCK_OPENERS = ("{", ":")
+"""Ends of lines after which the next line is usually indented by a level."""
 
 _INDENT = re.compile(r"^([ \t]+)(?!\*(?:[\s/]|\Z))\S", re.MULTILINE)  # lines of a block comment are a column deeper
 _SAMPLE = 8_000  # characters that are looked at on either side of the cursor
-_BLOCK_OPENERS = ("{", ":")
 _LEVELS = frozenset({2, 3, 4, 8})  # widths of a level in columns
 _MAX_DEEPER = 8  # lines that are deeper than the one above, for each one below an opener; more where words open blocks
 
@@ -52,9 +53,15 @@ def columns(blanks: str) -> int:
     return len(blanks) + (TAB_COLUMNS - 1) * blanks.count("\t")
 
 
+def leading_blanks(line: str) -> str:
+    """Return the blanks that a line begins with."""
+    return line[: len(line) - len(line.lstrip())]
+
+
 def depth(line: str) -> int:
     """Return the width of a line's leading blanks in columns."""
-    return columns(line[: len(line) - len(line.lstrip())])
+    width = len(line) - len(line.lstrip())
+    return width + (TAB_COLUMNS - 1) * line.count("\t", 0, width)
 
 
 def line_around(before: str) -> str:
@@ -75,7 +82,7 @@ def _unit(text: str) -> str:
     if sum(indent[0] == "\t" for indent in indents) * 2 > len(indents):
         return "\t"
     widths = [len(indent) for indent in indents if "\t" not in indent]
-    blocks = _levels(_steps_after(_BLOCK_OPENERS, text))
+    blocks = _levels(_steps_after(BLOCK_OPENERS, text))
     if blocks and blocks.total() * _MAX_DEEPER >= len(list(_steps_after("", text))):
         return " " * min(blocks, key=lambda step: (-blocks[step], step))
     steps = _levels(abs(width - before) for before, width in zip([0, *widths], widths, strict=False))

@@ -77,8 +77,7 @@ class State(NamedTuple):
         frame: The innermost frame there.
         string_end: Offset after the string that the text begins inside; -1 before, 0 if it begins outside strings.
         unopened: Number of closers without an opener.
-        heredocs: Start of each heredoc's first line and end of the line that ends it.
-        in_heredoc: Whether the lines of another one go on.
+        in_heredoc: Whether the lines of a heredoc go on.
         earlier: The state at the begin of an earlier line, from which reading can go on; None at the text's begin.
     """
 
@@ -86,7 +85,6 @@ class State(NamedTuple):
     frame: Frame
     string_end: int = 0
     unopened: int = 0
-    heredocs: tuple[tuple[int, int], ...] = ()
     in_heredoc: bool = False
     earlier: State | None = None
 
@@ -112,24 +110,23 @@ class Reading:
     def __init__(self, lexicon: Lexicon, text: str, start: State, unopened: list[int]) -> None:
         self._lexicon, self._text = lexicon, text
         self._at, self._frame, self._earlier, self._string_end = start.at, start.frame, start.earlier, start.string_end
-        self._heredocs, self._awaited, self._in_heredoc = start.heredocs, "", False
-        self._awaited_at = -1
+        self._awaited, self._awaited_at, self._in_heredoc = "", -1, False
         self.unopened, self.literals = unopened, list[tuple[int, int, bool]]()
 
     def state(self) -> State:
         """Read the text to its end and return what is known there."""
         while self._in_literal() if self._frame.literal else self._in_code():
             pass
-        line = self._text.rfind("\n", self._at) + 1
-        if line and not self._awaited and not self._in_heredoc:
-            self._keep(line)
-        kept = (self._string_end, len(self.unopened), self._heredocs, self._in_heredoc, self._earlier)
-        return State(len(self._text), self._frame, *kept)
+        self._keep(self._text.rfind("\n", self._at) + 1)
+        return self._state_at(len(self._text))
 
     def _keep(self, line: int) -> None:
-        """Keep the state at the begin of a line, up to which nothing begins or ends."""
-        kept = (self._string_end, len(self.unopened), self._heredocs, False, self._earlier)
-        self._earlier = State(line, self._frame, *kept)
+        """Keep the state at the begin of a line, up to which nothing begins or ends, unless it is in a heredoc."""
+        if line and not self._awaited and not self._in_heredoc:
+            self._earlier = self._state_at(line)
+
+    def _state_at(self, offset: int) -> State:
+        return State(offset, self._frame, self._string_end, len(self.unopened), self._in_heredoc, self._earlier)
 
     def _in_literal(self) -> bool:
         """Read a string or comment up to its end, or up to code in it; return whether it has one of them."""
@@ -162,8 +159,7 @@ class Reading:
                 self._skip_heredoc()
                 continue
             start = found.start() if found else len(text)
-            if (line := text.rfind("\n", self._at, start) + 1) and not self._awaited and not self._in_heredoc:
-                self._keep(line)
+            self._keep(text.rfind("\n", self._at, start) + 1)
             if found is None:
                 return False
             self._at, bracket = found.end(), found.group()
@@ -216,8 +212,6 @@ class Reading:
         start = self._awaited_at + 1
         last = re.compile(rf"^[ \t]*{self._awaited}[;,) \t\r]*$", re.MULTILINE).search(self._text, start)
         self._at, self._awaited = last.end() if last else start, ""
-        if last:
-            self._heredocs = (*self._heredocs, (start, self._at))
-        else:
+        if last is None:
             self._in_heredoc = True
             self._frame = self._frame._replace(pattern=lexicon_of("").code)

@@ -4,39 +4,24 @@ from __future__ import annotations
 
 import re
 
+from completion.language_ids import rows
 from completion.syntax.brackets import scan
 from completion.syntax.table import row_of
 
 _BLOCK_COMMENT = re.compile(r"/\*(?:(?!\*/).)*(?:\*/)?|\*(?:[ \t/].*)?|<!--.*")
 
-_MODIFIERS = (
-    *("abstract", "async", "const", "data", "declare", "default", "export", "extern", "final", "inline", "internal"),
-    *("local", "open", "override", "partial", "private", "protected", "public", "sealed", "static", "unsafe"),
-)
-_HEAD = rf"([ \t]*)(?:(?:{'|'.join(_MODIFIERS)}|pub(?:\(\w+\))?)[ \t]+)*"
+_WORDS = rows()["words"]
+_MODIFIERS = _WORDS["modifiers"].split()
+_HEAD = rf"([ \t]*)(?:(?:{'|'.join(_MODIFIERS)}|pub\(\w+\))[ \t]+)*"
 _WITH_MODIFIERS = re.compile(_HEAD)
-_BEGINNINGS = frozenset(word[:end] for word in (*_MODIFIERS, "pub") for end in range(len(word) + 1))
+_DEFINITION = re.compile(rf"{_HEAD}(?:{_WORDS['defining'].replace(' ', '|')})[ \t]+[\w$]")
 _BEGUN_MODIFIER = re.compile(r"pub(?:\(\w*\)?)?")
-_KINDS = "class|def|defp|enum|fn|fun|func|function|interface|private|protected|public|record|struct|sub|trait|type"
-_DEFINITION = re.compile(rf"{_HEAD}(?:{_KINDS})[ \t]+[\w$]")
 
 _ELEMENT = re.compile(r"<((?:[A-Za-z][\w.:-]*)?)(?:\s(?:[^<>]|=>)*)?(?<!/)>")
 
 _WORD = re.compile(r"\w*")
-_CONTINUING = (
-    *("else", "elif", "elsif", "elseif", "except", "finally", "catch", "rescue", "ensure"),
-    *("while", "until", "case", "default", "when", "then", "do"),
-)
-_ONLY_AFTER = {
-    "while": ("do",),
-    "until": ("repeat",),
-    "case": ("switch", "select", "match", "case", "default"),
-    "default": ("switch", "select", "match", "case"),
-    "when": ("case", "when"),
-    "then": ("if", "elif", "elsif"),
-    "do": ("for", "while", "until", "select"),
-}
-"""By word, the words that begin what it continues; elsewhere it begins a statement of its own."""
+_CONTINUING = tuple(_WORDS["continuing"].split())
+_ONLY_AFTER = {word: before.split() for word, before in _WORDS["only_after"].items()}
 
 _VALUE = re.compile(r"[^=]*[^\s=!<>][ \t]*=[ \t]*")
 
@@ -67,12 +52,7 @@ def without_modifiers(line: str) -> str:
 def may_be_modifiers(line: str) -> bool:
     """Return whether an unfinished line can still have only such words."""
     last = without_modifiers(line).strip()
-    return last in _BEGINNINGS or _BEGUN_MODIFIER.fullmatch(last) is not None
-
-
-def opens_element(line: str) -> bool:
-    """Return whether a line is the opening tag of an element, of HTML or XML or JSX, and nothing else."""
-    return _ELEMENT.fullmatch(line.strip()) is not None
+    return any(word.startswith(last) for word in _MODIFIERS) or _BEGUN_MODIFIER.fullmatch(last) is not None
 
 
 def opens_words(line: str, language: str, *, ended: bool = False) -> bool:
@@ -92,7 +72,17 @@ def opens_words(line: str, language: str, *, ended: bool = False) -> bool:
 
 def opens_lines(line: str, language: str) -> bool:
     """Return whether a line begins, with words or a tag, what lines below it end."""
-    return opens_element(line) or opens_words(line, language)
+    return _ELEMENT.fullmatch(line.strip()) is not None or opens_words(line, language)
+
+
+def opens_body(line: str, language: str) -> bool:
+    """Return whether a whole line opens a block: with a colon after a clause, a brace, words or a tag."""
+    head, clauses = line.rstrip(), row_of(language).clauses
+    if not clauses:
+        return head.endswith("{") or opens_lines(head, language)
+    found = scan(head, language)
+    in_code = not (found.open or found.string or found.comment)
+    return in_code and head.endswith(":") and _first_word(head) in clauses
 
 
 def opens_alike(line: str, head: str, language: str) -> bool:
@@ -120,17 +110,6 @@ def closes_block(line: str, head: str, language: str) -> bool:
     return _first_word(line) in row_of(language).closing
 
 
-def closes_words(line: str, language: str) -> bool:
-    """Return whether a line begins with a word that ends a block: `end`, `fi`."""
-    return row_of(language).opening is not None and _first_word(line) in row_of(language).closing
-
-
-def may_close_words(line: str, language: str) -> bool:
-    """Return whether an unfinished line can still become one that begins with a word that ends a block."""
-    text = line.lstrip()
-    return row_of(language).opening is not None and any(word.startswith(text) for word in row_of(language).closing)
-
-
 def _closer(head: str, language: str) -> str:
     """Return what closes the element or environment that a line opens; "" if it opens none."""
     if element := _ELEMENT.fullmatch(head.strip()):
@@ -148,8 +127,8 @@ def may_stay_in_block(line: str, language: str) -> bool:
 
 
 def is_clause(line: str, language: str) -> bool:
-    """Return whether a line goes on with a statement above it: `else`, `rescue`."""
-    word = _first_word(line)
+    """Return whether a line goes on with a statement above it: `else`, `rescue`, also after the closer of its block."""
+    word = _first_word(line.lstrip().removeprefix("}"))
     return word in _continuing(language) and word not in _ONLY_AFTER
 
 

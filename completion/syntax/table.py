@@ -38,7 +38,6 @@ class Row:
     environment: re.Pattern[str] | None = None
     statement_end: re.Pattern[str] | None = None
     body_mark: re.Pattern[str] | None = None
-    tags: bool = False
     items: bool = False
     last_comma: bool = True
     as_written: bool = False

@@ -14,7 +14,6 @@ from completion.request import Mode, Suggestion
 
 FOLDER = Path(__file__).parent / "cases"
 BY_NAME = {rule.__name__: [rule] for rule in RULES}
-BY_NAME["block"] += BY_NAME.pop("surplus_end")
 BY_NAME |= dict.fromkeys(["rest_of_line", "closers"], BY_NAME.pop("resync"))
 SHAPES = {"indentation": lambda text, _, context: indentation(text, context), "edges": edges}
 CASES = [

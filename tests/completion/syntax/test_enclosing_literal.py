@@ -2,8 +2,7 @@
 
 import pytest
 
-from completion.syntax.brackets import scan
-from completion.syntax.enclosing_literal import Literal, enclosing_literal
+from completion.syntax.brackets import Literal, enclosing_literal, scan
 
 NAMES = {Literal.COMMENT: "comment", Literal.STRING: "string", None: ""}
 CASES = [

@@ -18,8 +18,8 @@ from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ParseLimitError
 from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
 from completion.syntax.edited_nodes import LineChange, syntax_of_changes
-from completion.syntax.enclosing_body import brace_opens_block, is_within_expression
 from completion.syntax.parsing.process import ParserProcess
+from completion.syntax.trees import brace_opens_block, is_within_expression
 from completion.workspace.code_only import code_by_marks
 from completion.workspace.context import IndexedFile, _code_and_definitions
 from completion.workspace.definitions import definitions, import_statements, imports
