@@ -187,7 +187,8 @@ def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms:
         expected += chance
         best_goodput = max(best_goodput, expected / costs_ms[node + 1])
         if pool.tokens[best] >= len(sources.final) or not sources.final[pool.tokens[best]]:
-            expand(pool, sources, calibration, np.int64(node), np.float64(pool.paths[best]))
+            here, path = np.int64(node), np.float64(pool.paths[best])  # the types of a call by Python
+            expand(pool, sources, calibration, here, path)  # type: ignore[arg-type]
     return best_cut(pool.paths[pool.picked[: pool.size[1]]], costs_ms)
 
 

@@ -7,10 +7,10 @@ Python and C, which takes longest where arguments are structures: 60 s of compil
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import types
+from numba.core.types.misc import unliteral
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -23,12 +23,12 @@ def entry(function: Function, *, nogil: bool = True, **options: object) -> Funct
         nogil: Whether it runs without the interpreter's global lock.
         options: Others of `numba.njit`.
     """
-    return _compiled(function, cache=True, nogil=nogil, **options)
+    return cast("Function", _compiled(function, cache=True, nogil=nogil, **options))
 
 
 def inner(function: Function, **options: object) -> Function:
     """Compile a function that only compiled functions call, with the first of them. `options` are as for `entry`."""
-    return _compiled(function, no_cpython_wrapper=True, **options)
+    return cast("Function", _compiled(function, no_cpython_wrapper=True, **options))
 
 
 def _compiled(function: Callable[..., object], **options: object) -> Any:  # noqa: ANN401  numba's class
@@ -37,8 +37,8 @@ def _compiled(function: Callable[..., object], **options: object) -> Any:  # noq
     template_of = dispatcher.get_call_template
 
     def get_call_template(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401
-        plain = {name: types.unliteral(each) for name, each in named.items()}
-        return template_of(tuple(map(types.unliteral, arguments)), plain)
+        plain = {name: unliteral(each) for name, each in named.items()}
+        return template_of(tuple(map(unliteral, arguments)), plain)
 
     dispatcher.get_call_template = get_call_template
     return dispatcher

@@ -176,7 +176,7 @@ def _multiply(
     buffers: Buffers,
 ) -> None:
     """Multiply all rows by a matrix of `outputs` channels."""
-    target = Target(kind, out.ctypes.data, out.shape[1], np.uint64(0), 0)
+    target = Target(kind, out.ctypes.data, out.shape[1], np.uint64(0), 0)  # type: ignore[arg-type]  # as an address
     panels = (outputs + CHANNELS - 1) // CHANNELS
     _panels(thread, stage, count, panels, inputs, Matrix(matrix[0], matrix[1], matrix[2]), target, buffers)
 
