@@ -53,7 +53,7 @@ def merge(tokens: IntArray, neighbours: IntArray, heap: LongArray, pairs: LongAr
             before[after[left]] = left
             size = _offer(tokens, after, left, heap, size, pairs, ranks)
         if before[left] != REMOVED:
-            size = _offer(tokens, after, np.int64(before[left]), heap, size, pairs, ranks)
+            size = _offer(tokens, after, np.int64(before[left]), heap, size, pairs, ranks)  # type: ignore[arg-type]
 
 
 @compiled
