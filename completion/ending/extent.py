@@ -8,6 +8,7 @@ that ends a block which goes on below, and before a Markdown code fence: models 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from completion.ending.context import Context
 from completion.ending.rule import Ends, whole
@@ -33,6 +34,21 @@ def line(text: str, context: Context) -> Ends:
         return whole(text)
     closed = _closed_end(text, first, context)
     return Ends(len(text), first) if closed is None else _over(text, closed)
+
+
+def first_line(text: str, context: Context) -> int:
+    """Return where the first line of a growing block ends, with its body and what closes it; 0 while it is undecided.
+
+    After an opener, it is the line below.
+    """
+    if context.mode is not Mode.BLOCK or "\n" not in text.strip():
+        return 0
+    start = text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+    if start:
+        prefix, blocks = context.prefix + text[:start], context.block_ends.moved(text[:start])
+        context = replace(context, prefix=prefix, line_before="", line_after="", block_ends=blocks)
+    ends = line(text[start:], replace(context, mode=Mode.LINE))
+    return start + ends.maybe if ends.over and ends.maybe else 0
 
 
 def block(text: str, context: Context) -> Ends:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -217,10 +218,18 @@ class BlockEnds:
 
     def __init__(self, prefix: str, suffix: str, language: str) -> None:
         self._prefix, self._suffix, self._language = prefix, suffix, language
+        self._inserted = ""
         self._ends: dict[str, BlockEnd] = {}
+
+    def moved(self, text: str) -> BlockEnds:
+        """Return the block ends for a cursor after `text`, with the same cache."""
+        moved = copy(self)
+        moved._inserted += text  # noqa: SLF001 - of the same class
+        return moved
 
     def after(self, text: str = "") -> BlockEnd:
         """Return the block end for a cursor after `text`, which is inserted at the request's cursor."""
+        text = self._inserted + text
         end = self._ends.get(text)
         if end is None:
             end = self._ends[text] = BlockEnd(self._prefix + text, self._suffix, self._language)
