@@ -131,7 +131,11 @@ class Generation:
     @property
     def is_answerable(self) -> bool:
         """Whether the first suggestion is complete, or no more text changes what an answer has of it."""
-        return self.is_first_complete or (self.running and self._is_answer_certain())
+        if self.is_first_complete or self.is_streamed or not self.running:
+            return self.is_first_complete
+        growing = next(iter(self.last.suggestions if self.last else ()), Suggestion(""))
+        shows_start, typed = self.shows_start and not self.is_requested, len(self._typed)
+        return growing.line > typed or (shows_start and not may_show_more(growing, typed))
 
     @property
     def is_first_complete(self) -> bool:
@@ -274,13 +278,6 @@ class Generation:
             self._answerable.set()
         else:
             self._answerable.clear()  # what was answered is typed or accepted
-
-    def _is_answer_certain(self) -> bool:
-        if self.is_streamed or self.last is None or not _first_text(self.last):
-            return False
-        growing, typed = self.last.suggestions[0], len(self._typed)
-        shows_start = self.shows_start and not self.is_requested
-        return growing.line > typed or (shows_start and not may_show_more(growing, typed))
 
     def _may_follow(self, shown: str, text: str) -> bool:
         """Return whether a text may take the place of the one on the screen.

@@ -195,6 +195,8 @@ class InlineCompleter:
                 return self._shown(query, state, generation, answer)
             if query.document.version != query.version:
                 return Answer(generation, reason=EmptyReason.OUTDATED)
+            if generation.running and not generation.is_answerable:
+                continue  # a model server's text took the place of the one whose start was certain
             state.clear()  # the user typed ahead of text that then did not fit, or the engine ended what was in advance
 
     def _shown(self, query: Query, state: DocumentState, generation: Generation, answer: Answer) -> Answer:
