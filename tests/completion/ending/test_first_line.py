@@ -6,7 +6,8 @@ import pytest
 
 from completion.ending.context import Context
 from completion.ending.extent import first_line
-from completion.request import Mode
+from completion.prompt.line_endings import restored
+from completion.request import CompletionRequest, Mode, Suggestion
 
 # What is before the cursor, the first line of the block, and how the block goes on.
 BLOCKS = [
@@ -34,3 +35,9 @@ def test_the_first_line_is_found_when_it_is_complete_and_stays(language, before,
 
 def test_a_line_has_none():
     assert first_line("a = 1\n    b = 2", Context.of("    ", "\n", "python", Mode.LINE)) == 0
+
+
+def test_it_counts_the_line_ends_of_the_document():
+    request = CompletionRequest("class A:\r\n    ")
+    whole = restored(Suggestion("if x:\n        y\n    z", line=len("if x:\n        y")), request)
+    assert whole.text[: whole.line] == "if x:\r\n        y"
