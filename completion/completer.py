@@ -201,7 +201,8 @@ def _line_ending(outcome: Suggestion | Dropped, context: Context) -> str:
 def _after(ending: str, below: Suggestion) -> Suggestion:
     """Return a suggestion for the next line as one for the end of this line."""
     ends = tuple((len(ending) + end, log_probability) for end, log_probability in below.ends)
-    return replace(below, text=ending + below.text, ends=ends, pieces=((MODEL, ending), *below.pieces))
+    line = below.line and len(ending) + below.line
+    return replace(below, text=ending + below.text, ends=ends, pieces=((MODEL, ending), *below.pieces), line=line)
 
 
 def _event(suggestions: Sequence[Suggestion], request: CompletionRequest, task: Task) -> CompletionEvent:

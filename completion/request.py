@@ -222,6 +222,8 @@ class Suggestion:
         ends: For the end of each token and line within the text, the number of characters up to there, and the
             log-probability that the text starts with these. Empty where a filter changed more than the end of the text.
         pieces: Parts of the text in order, each with the name of the drafter that guessed it, or "model".
+        line: Number of characters of a growing block up to the end of its first complete line, with what that opens; 0
+            while there is none.
     """
 
     text: str
@@ -230,6 +232,7 @@ class Suggestion:
     token_log_probabilities: tuple[float, ...] = ()
     ends: tuple[tuple[int, float], ...] = ()
     pieces: tuple[tuple[str, str], ...] = ()
+    line: int = 0
 
 
 SUPERSEDED = "superseded"

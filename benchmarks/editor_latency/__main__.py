@@ -3,7 +3,7 @@
 It prints two tables and a JSON line. Each sample presses one key after a pause at the cursor, so that the cache is
 warm, as it is in everyday use. The screen, the language server and the engine use the monotonic clock of one machine.
 The engine is the real one, in private folders. The second table compares the time to the first text in a client that is
-sent growing text with that in one that is not, at the same keys and at one that a block follows.
+sent growing text with that in one that is not, at the same keys and at some that blocks follow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.editor_latency.first_answer import ENUM, first_answers
+from benchmarks.editor_latency.first_answer import BLOCKS, LINE, first_answers
 from benchmarks.editor_latency.neovim_driver import Neovim, NeovimError
 from benchmarks.engine_processes import engine_processes, private_folders, used_cpu_s
 from benchmarks.figures import percentile, rounded
@@ -216,10 +216,11 @@ def _print_table(samples: Sequence[Sample]) -> None:
 
 
 def _print_first_answers(first: Mapping[str, Sequence[float]]) -> None:
-    count = len(next(iter(first.values())))
-    table = Table("client", "p50 ms", "p95 ms", title=f"key to the first text in the client, {count} keys")
+    table = Table("client", "keys", "p50 ms", "p95 ms", title="key to the first text in the client")
     for client, values in first.items():
-        table.add_row(client.replace("_", " "), f"{_percentile(values, 0.5)}", f"{_percentile(values, 0.95)}")
+        table.add_row(
+            client.replace("_", " "), f"{len(values)}", f"{_percentile(values, 0.5)}", f"{_percentile(values, 0.95)}"
+        )
     Console().print(table)
 
 
@@ -263,7 +264,8 @@ def measure(program: Path, rounds: int, idle_s: float) -> dict[str, Any]:
         finally:
             neovim.close()
         first = {
-            client: asyncio.run(first_answers(environment, (*PLACES, (ENUM, "B")), rounds, streaming=streaming))
+            client + kind: asyncio.run(first_answers(environment, places, rounds, streaming=streaming))
+            for kind, places in (("", (*PLACES, LINE)), ("_blocks", BLOCKS))
             for client, streaming in (("streaming", True), ("without_streaming", False))
         }
     _print_table(samples)

@@ -22,7 +22,16 @@ ENUM = """from enum import Enum
 class Colour(Enum):
     RED = 1
     GREEN = 2
-    """
+"""
+STACK = """class Stack:
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+"""
+LINE = (f"{ENUM}    ", "B")
+BLOCKS = ((ENUM, "    "), (STACK, "        "), ("def mean(values):\n", "    "))
+"""Ends of texts, each with the indentation that is typed there: the model writes a block."""
 
 
 class Keys:

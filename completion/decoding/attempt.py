@@ -18,7 +18,7 @@ from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules
 from completion.decoding.suggestion_ends import suggestion_ends
 from completion.ending.context import Context
-from completion.ending.extent import line_end
+from completion.ending.extent import first_line, line_end
 from completion.ending.rule import Stop
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 
@@ -132,7 +132,8 @@ class Attempt:
     def growing(self, visible: str) -> Suggestion:
         """Return the visible part of the text with the log-probabilities of all tokens so far."""
         over, known = self.rules.replaced_by(visible), tuple(self.log_probabilities)
-        return Suggestion(visible, over, token_log_probabilities=known, ends=self.ends(visible))
+        line = self._line(visible)
+        return Suggestion(visible, over, token_log_probabilities=known, ends=self.ends(visible), line=line)
 
     def suggestion(self, stop: Stop) -> Suggestion:
         """Return the text up to `stop`, before any filter."""
@@ -148,6 +149,12 @@ class Attempt:
         """Return `Suggestion.ends` for what the filters left of this attempt's text."""
         token_bytes = self.source.constraints.token_bytes
         return suggestion_ends(text, self.output, self.log_probabilities, self.top_tokens, token_bytes)
+
+    def _line(self, visible: str) -> int:
+        """Return `Suggestion.line`: what the visible part lacks of the text may tell that a line is complete."""
+        text = self.output.growing()
+        end = first_line(text if text.startswith(visible) else visible, self.context)
+        return 0 if self.request.messages or end > len(visible) else end
 
     def first_line(self) -> Suggestion | None:
         """Return the first line in line mode, once it is complete; lines that close its brackets may follow."""

@@ -8,6 +8,7 @@ Markdown code fence: models have read much code in fences.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from completion.ending.balance import lacks
 from completion.ending.context import Context
@@ -33,6 +34,21 @@ def line(text: str, context: Context) -> Ends:
         return whole(text)
     closed = _closed_end(text, first, context)
     return Ends(len(text), first) if closed is None else _over(text, closed)
+
+
+def first_line(text: str, context: Context) -> int:
+    """Return where the first line of a growing block ends, with its body and what closes it; 0 while it is undecided.
+
+    After an opener, it is the line below.
+    """
+    if context.mode is not Mode.BLOCK or "\n" not in text.strip():
+        return 0
+    start = text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
+    if start:
+        prefix, near = context.prefix + text[:start], context.near + text[:start]
+        context = replace(context, prefix=prefix, near=near, line_before="", line_after="")
+    ends = line(text[start:], replace(context, mode=Mode.LINE))
+    return start + ends.maybe if ends.over and ends.maybe else 0
 
 
 def block(text: str, context: Context) -> Ends:

@@ -64,4 +64,5 @@ def _decode_suggestion(message: Mapping[str, Any]) -> Suggestion:
         token_log_probabilities=tuple(message["token_log_probabilities"]),
         ends=tuple((characters, log_probability) for characters, log_probability in message["ends"]),
         pieces=tuple((drafter, text) for drafter, text in message["pieces"]),
+        line=message["line"],
     )

@@ -27,7 +27,8 @@ def restored(suggestion: Suggestion, request: CompletionRequest) -> Suggestion:
         if text[end - 1 : end + 1] != "\r\n"  # no end lies inside a line end
     )
     pieces = tuple((drafter, _with_crlf(piece)) for drafter, piece in suggestion.pieces)
-    return replace(suggestion, text=_with_crlf(text), ends=ends, pieces=pieces)
+    line = len(_with_crlf(text[: suggestion.line]))
+    return replace(suggestion, text=_with_crlf(text), ends=ends, pieces=pieces, line=line)
 
 
 def _has_crlf(request: CompletionRequest) -> bool:

@@ -255,4 +255,5 @@ def _after(shown: Suggestion, more: Suggestion) -> Suggestion:
         log_probability=shown.log_probability + more.log_probability,
         token_log_probabilities=shown.token_log_probabilities + more.token_log_probabilities,
         pieces=((MODEL, shown.text), *more.pieces) if shown.text else more.pieces,
+        line=more.line and len(shown.text) + more.line,
     )

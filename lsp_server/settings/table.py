@@ -203,7 +203,9 @@ class Settings:
     streaming: bool = setting(
         default=False,
         scope=Scope.CLIENT,
-        description="Whether the server sends a suggestion while it is generated (`draftline/partialCompletion`).",
+        description="Whether the server sends a suggestion while it is generated (`draftline/partialCompletion`). If "
+        "not, a request is answered with the first line of a block once that is certain, and a manual one with the "
+        "first suggestion; the same request again gets all of it.",
     )
     item_range: ItemRange = setting(
         default=ItemRange.AUTO,

@@ -47,12 +47,14 @@ class Generation:
         max_lines: Maximum number of its lines, 0 for no bound.
         follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
         streamed: The latest of it that was streamed: for which query, what, whether that is complete; None at first.
-        is_streamed: Whether the client gets alternatives after its answer; if not, only manual requests make them.
-        answers_start: Whether an answer needs no more of the first suggestion than what is shown of it.
+        is_streamed: Whether the client gets more after its answer. If not, only manual requests make alternatives, and
+            the first line of a block that grows is an answer.
+        shows_start: Whether the answer has of the first suggestion only what is probably right.
+        when_complete: Called once the first suggestion is complete, if it was not at the answer.
     """
 
     def __init__(
-        self, id_: str, start: Situation, wanted: int = 1, *, is_streamed: bool = True, answers_start: bool = False
+        self, id_: str, start: Situation, wanted: int = 1, *, is_streamed: bool = True, shows_start: bool = False
     ) -> None:
         self.id = id_
         self.start = start
@@ -67,8 +69,9 @@ class Generation:
         self.max_lines = 0
         self.follows = ""
         self.is_streamed = is_streamed
-        self.answers_start = answers_start
+        self.shows_start = shows_start
         self.streamed: tuple[Query, tuple[Remainder, ...], bool] | None = None
+        self.when_complete: Callable[[], None] = lambda: None
         self._typed = ""
         self._used = asyncio.Event()
         self._all_wanted = asyncio.Event()
@@ -100,6 +103,7 @@ class Generation:
         self._used.set()
         if wants_all:
             self._all_wanted.set()
+        self._note_answerable()
 
     @property
     def is_requested(self) -> bool:
@@ -126,8 +130,12 @@ class Generation:
 
     @property
     def is_answerable(self) -> bool:
-        """Whether the first suggestion is complete, or no more text changes what is shown of it."""
-        return self.is_first_complete or (self.answers_start and self.running and self._answerable.is_set())
+        """Whether the first suggestion is complete, or no more text changes what an answer has of it."""
+        if self.is_first_complete or self.is_streamed or not self.running:
+            return self.is_first_complete
+        growing = next(iter(self.last.suggestions if self.last else ()), Suggestion(""))
+        shows_start, typed = self.shows_start and not self.is_requested, len(self._typed)
+        return growing.line > typed or (shows_start and not may_show_more(growing, typed))
 
     @property
     def is_first_complete(self) -> bool:
@@ -171,6 +179,14 @@ class Generation:
             return True
         greedy, wanted = "".join(self.last.greedy.split()), "".join(typed.split())
         return greedy.startswith(wanted) or wanted.startswith(greedy)
+
+    def certain(self, now: Situation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
+        """Return what of the remainders an answer may have: of a growing block, its first line."""
+        if self.is_streamed or self.is_first_complete or self.last is None or not left:
+            return left
+        first, *others = left
+        end = self.last.suggestions[first.index].line - first.typed
+        return (shortened(first, end, now), *others) if 0 < end < len(first.text) else left
 
     def worthwhile(self, now: Situation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
         """Return what is worth showing of the remainders at a cursor: of the first, as much as is probably right."""
@@ -251,15 +267,17 @@ class Generation:
                     self.last = replace(event, whole=0) if may_grow and not event.done else event
                 if self.last.done:
                     self._end()
-                elif self.last.whole or (text and self.answers_start and self._is_end_certain()):
-                    self._answerable.set()
+                self._note_answerable()
                 on_event(self)
                 if event.done:
                     break
         return True
 
-    def _is_end_certain(self) -> bool:
-        return self.last is not None and not may_show_more(self.last.suggestions[0], len(self._typed))
+    def _note_answerable(self) -> None:
+        if not self.running or self.is_answerable:
+            self._answerable.set()
+        else:
+            self._answerable.clear()  # what was answered is typed or accepted
 
     def _may_follow(self, shown: str, text: str) -> bool:
         """Return whether a text may take the place of the one on the screen.
@@ -267,7 +285,8 @@ class Generation:
         A model server's text may replace a local one that nobody can have read. What the user typed along it stays, and
         what was answered, unless the client shows how it grows.
         """
-        kept = shown if self._answerable.is_set() else self._typed
+        is_answered = self._answerable.is_set() or (self.is_visible and not self.is_streamed)
+        kept = shown if is_answered else self._typed
         return not text or not shown.startswith(kept) or text.startswith(kept) or kept.startswith(text)
 
     async def _pause(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from completion.request import CompletionRequest
 from lsp_server.documents.documents import Document
@@ -183,9 +184,10 @@ class InlineCompleter:
                 self._run(generation, state, source, self._build_request(query))
             generation.note_use(query.situation, wants_all=query.invoked)
             self._send_partial(state, generation)
-            # Alternatives never delay an automatic suggestion. A manual request waits for all suggestions.
-            ready = generation.wait_for_end() if query.invoked else generation.wait_for_first()
-            await turn.wait_for(ready)
+            # Alternatives never delay an automatic suggestion. A manual request waits for all suggestions; of a client
+            # that gets none later, only one that is made again.
+            waits_for_all = query.invoked and (generation.is_streamed or generation.is_visible)
+            await turn.wait_for(generation.wait_for_end() if waits_for_all else generation.wait_for_first())
             if reason := await self._end_before_answer(query, state, turn):
                 return Answer(generation, reason=reason)
             answer = None if was_superseded(generation) else answer_from(query, generation)
@@ -193,6 +195,8 @@ class InlineCompleter:
                 return self._shown(query, state, generation, answer)
             if query.document.version != query.version:
                 return Answer(generation, reason=EmptyReason.OUTDATED)
+            if generation.running and not generation.is_answerable:
+                continue  # a model server's text took the place of the one whose start was certain
             state.clear()  # the user typed ahead of text that then did not fit, or the engine ended what was in advance
 
     def _shown(self, query: Query, state: DocumentState, generation: Generation, answer: Answer) -> Answer:
@@ -204,7 +208,10 @@ class InlineCompleter:
         if not offered:
             return Answer(generation, reason=EmptyReason.HIDDEN)
         generation.is_visible = True
-        self._look_ahead(query, state, generation, offered[0])
+        if generation.is_first_complete:
+            self._look_ahead(query, state, generation, offered[0])
+        else:
+            generation.when_complete = partial(self._look_ahead, query, state, generation, offered[0])
         return replace(answer, remainders=offered)
 
     async def _end_before_answer(self, query: Query, state: DocumentState, turn: Turn) -> EmptyReason | None:
@@ -256,9 +263,7 @@ class InlineCompleter:
 
     def _new_generation(self, query: Query, start: Situation) -> Generation:
         streaming = query.settings.streaming
-        return Generation(
-            _new_id(), start, query.wanted, is_streamed=streaming, answers_start=query.shows_start and not streaming
-        )
+        return Generation(_new_id(), start, query.wanted, is_streamed=streaming, shows_start=query.shows_start)
 
     def _run(
         self, generation: Generation, state: DocumentState, source: CompletionSource, request: CompletionRequest
@@ -271,6 +276,8 @@ class InlineCompleter:
                 if not generation.follows:
                     self._rhythm.answered(generation.first_text_s - generation.started_s)
             self._send_partial(state, generation)
+            if generation.is_first_complete and state.generation is generation:
+                generation.when_complete()
 
         generation.run(source, request, on_event)
 
@@ -282,15 +289,18 @@ class InlineCompleter:
         if remainders is None:
             if generation.running:
                 generation.cancel()
-        elif (texts := tuple(one for one in remainders if one.text)) and not (
-            self._visibility.silence(query, generation) or self._visibility.unshown_s(query, generation) > 0
-        ):
-            offered = self._visibility.offered(query, generation, texts)
-            partial = query, offered, generation.is_settled
-            if offered and partial != generation.streamed:
-                generation.streamed = partial
-                generation.is_visible = generation.is_streamed
-                self._on_partial(query, Answer(generation, offered), generation.is_settled)
+            return
+        texts = tuple(one for one in remainders if one.text)
+        if not (texts and generation.is_streamed) or self._visibility.silence(query, generation):
+            return
+        if self._visibility.unshown_s(query, generation) > 0:
+            return
+        offered = self._visibility.offered(query, generation, texts)
+        streamed = query, offered, generation.is_settled
+        if offered and streamed != generation.streamed:
+            generation.streamed = streamed
+            generation.is_visible = True
+            self._on_partial(query, Answer(generation, offered), generation.is_settled)
 
     def _drop_unclaimed(self, state: DocumentState, turn: Turn) -> None:
         if state.turn is turn:

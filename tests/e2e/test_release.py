@@ -68,6 +68,9 @@ def test_the_sdist_builds_the_wheel(wheel, tmp_path):
     [built] = (tmp_path / "built").iterdir()
     assert names_in(built) == names_in(wheel)
     assert {"lsp_server/cli/data/inventory.py.txt", "drafting/data/common_tokens.npz"} <= names_in(wheel)
+    data = {name.partition(".data/data/")[2] for name in names_in(wheel)}
+    assert "share/jupyter/labextensions/draftline/draftline.js" in data
+    assert "etc/jupyter/jupyter_server_config.d/draftline.json" in data
 
 
 def names_in(wheel):

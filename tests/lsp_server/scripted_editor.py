@@ -58,8 +58,8 @@ class ScriptedEngine:
             self.requested.clear()
             await self.requested.wait()
 
-    async def say(self, text, *, done=False, number=-1, replace_after=0, dropped="", each_token=(), ends=()):
-        suggestion = Suggestion(text or "", replace_after, sum(each_token), tuple(each_token), tuple(ends))
+    async def say(self, text, *, done=False, number=-1, replace_after=0, dropped="", each_token=(), ends=(), line=0):
+        suggestion = Suggestion(text or "", replace_after, sum(each_token), tuple(each_token), tuple(ends), line=line)
         suggestions = () if text is None else (suggestion,)
         statistics = Statistics() if done else None
         self.queues[number].put_nowait(CompletionEvent(suggestions, done, None, dropped, statistics))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import threading
 from collections.abc import Generator
@@ -37,16 +38,20 @@ def _key(before: str, after: str) -> str:
 
 
 KNOWN = {_key(one.before, one.after): one for one in CURSORS}
+NAMED = re.compile(r"def (\w+)\(.*^value = \Z", re.DOTALL | re.MULTILINE)
+"""Text before the cursor where it suggests a call of the function above."""
 
 
 class ForcedEngine(EchoEngine):
-    """Suggests what belongs to a known cursor, with the document's line ends, and nothing elsewhere."""
+    """Suggests what belongs to a known cursor, with the document's line ends, and little elsewhere."""
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         """Yield the suggestion at once."""
         cancel.raise_if_cancelled()
         known = KNOWN.get(_key(request.prefix, request.suffix))
         found: tuple[Suggestion, ...] = ()
+        if named := NAMED.search(request.prefix):
+            found = (Suggestion(f"{named[1]}()"),)
         if known is not None:
             text = known.text.replace("\r\n", "\n")
             has_crlf = "\r\n" in request.prefix + request.suffix

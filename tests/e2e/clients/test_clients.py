@@ -5,10 +5,12 @@ import pytest
 from tests.e2e.clients.cursors import CURSORS
 from tests.e2e.clients.emacs import Company, Eglot, LspMode
 from tests.e2e.clients.helix import Helix
+from tests.e2e.clients.jupyterlab import JupyterLab
 from tests.e2e.clients.neovim import BuiltIn
 from tests.e2e.clients.pages import CodeMirror, Monaco
 from tests.e2e.clients.replayed import JetBrains, Sublime
 from tests.e2e.clients.vim import VimAle
+from tests.e2e.clients.vscode import VSCode
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(1800)]
 
@@ -16,7 +18,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(1800)]
 # get one line, and ALE counts bytes where the protocol has UTF-16 units, so it asks after an emoji at another place.
 CLIENTS = {
     BuiltIn: 0, Eglot: 0, Company: 0, LspMode: 0, Helix: 0, VimAle: 3, CodeMirror: 0, Monaco: 1, JetBrains: 0,
-    Sublime: 0,
+    Sublime: 0, JupyterLab: 0, VSCode: 0,
 }  # fmt: skip
 
 

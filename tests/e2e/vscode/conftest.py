@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.e2e.vscode.code_window import CodeServer, CodeWindow
+from tests.e2e.vscode.code_window import CodeServer, CodeWindow, package_extension
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-EXTENSION = REPOSITORY / "ide_clients" / "vscode"
 CHECKER = Path(__file__).parent / "checker"
 
 
@@ -31,19 +30,8 @@ def paths() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def vsix(paths: dict[str, str]) -> Path:
-    """Build the extension as its README says, and return the path of the package."""
-    environment = {**os.environ, "PATH": f"{Path(paths['node']).parent}{os.pathsep}{os.environ['PATH']}"}
-    steps = (
-        [["npm", "run", "package"]]
-        if (EXTENSION / "node_modules").exists()
-        else [["npm", "ci"], ["npm", "run", "package"]]
-    )
-    for step in steps:
-        done = subprocess.run(
-            step, cwd=EXTENSION, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    return EXTENSION / "draftline.vsix"
+    """Build the extension, and return the path of the package."""
+    return package_extension(paths)
 
 
 @pytest.fixture(scope="session")
