@@ -9,7 +9,7 @@ from completion.ending.context import Context
 from completion.ending.decision import committed, finished
 from completion.ending.resync import resync
 from completion.ending.rule import Dropped, DropReason
-from completion.grammar.constraint import RequestGrammar
+from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.joining import Missing
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.syntax.brackets import goes_on
@@ -33,7 +33,7 @@ class Finisher:
 
     request: CompletionRequest
     context: Context
-    grammar: RequestGrammar
+    grammar: GrammarConstraint
     forced: bytes
 
     def finish(self, raw: Suggestion, reason: StopReason, shown: str = "") -> Suggestion | Dropped:

@@ -8,8 +8,8 @@ from enum import IntEnum
 from completion.errors import GrammarBoundError
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
-from completion.grammar.suffix_check import HORIZON_BYTES
 
+HORIZON_BYTES = 2000  # bytes after the cursor that are read; the joined parse checks the rest
 _WORD = re.compile(rb"\s*(?:\w+|[^\w\s])")
 _Key = tuple[int, object, bytes]
 
