@@ -13,13 +13,13 @@ from math import inf
 from completion.errors import GrammarBoundError
 from completion.grammar.grammar import Grammar
 from completion.grammar.joined import JoinedDocument
-from completion.grammar.joint import Fit, Joint
+from completion.grammar.joint import Joint
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.shortest import MAX_STEPS, Insertion
 
 _CLOSERS = re.compile(rb"[ \t]*[)\]}>\"'`;,:]+[ \t]*(?=\r?\n|\Z)")
 _CLOSERS_BELOW = re.compile(rb"\s*\)[)\]}>\"'`;,:]*[ \t]*(?=\r?\n|\Z)")  # of a head, as formatters put them
-_OWN_STEPS = 300  # of a search that joins the document's own text, which mostly lacks little
+_OWN_STEPS = 600  # of a search that joins the document's own text, which mostly lacks little
 _MAX_OWN = 4  # insertions that may make the document sound without a text
 _CHECKED_CUTS = 64  # cuts of one text after which the text after the cursor is read, the longest first
 _MAX_JOINS = 16  # insertions with which one text is parsed in its document, the cheapest first
@@ -72,7 +72,7 @@ class Joining:
         return self._joint(replaced).is_broken
 
     def cuts(self, middle: bytes, offsets: Sequence[int], replaced: int) -> Iterator[int]:
-        """Yield the cuts of a text that the text after the cursor follows, as far as it can be read, the longest first.
+        """Yield the cuts of a text after which most lines can be read of the text after the cursor, the longest first.
 
         Args:
             middle: The text, with the healed run.
@@ -87,10 +87,12 @@ class Joining:
                     break
                 offset = end
                 reached.append((offset, snapshot))
+        joint, reaches = Joint(self._acceptor, self._suffix[replaced:]), dict[int, int]()
         for end, after in reversed(reached[-_CHECKED_CUTS:]):
             self._document.parsing.raise_if_cancelled()
-            if self._joint(replaced).fit(after) > Fit.BEGUN:
-                yield end
+            reaches[end] = joint.reach(after)
+        furthest = max(reaches.values(), default=0)
+        yield from (end for end, reach in reaches.items() if reach == furthest > 0)
 
     def _joins(self, middle: bytes, missing: Missing, replaced: int, *, grows: bool) -> Iterator[tuple[bytes, int]]:
         """Yield what may follow a text, the cheapest first, and the bytes after the cursor in place of which it does.

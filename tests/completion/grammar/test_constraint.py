@@ -80,6 +80,19 @@ def test_the_longest_passing_cut_excludes_a_closer_that_the_suffix_has():
     assert constraint.longest_passing_cut(b"a, b)") == len(b"a, b")
 
 
+@pytest.mark.parametrize(
+    ("language", "prefix", "middle", "suffix", "kept"),
+    [
+        ("javascript", "f(x, args.con", "cat(b}), c).then(({ d }) => {", "\n  g();\n});\n", "cat"),
+        ("java", "class A {\n    A(Obj", "ect a) throws) E {", "\n        super(a);\n    }\n}\n", "ect a) throws"),
+        ("rust", "fn f() {\n    let x = g(", "a]);", "\n    h();\n}\n", ""),
+    ],
+)
+def test_a_broken_text_is_cut_where_something_joins_the_document_without_it(language, prefix, middle, suffix, kept):
+    """The document has an error without it, too, as its line is not written yet."""
+    assert opened(prefix, suffix, language).longest_passing_cut(middle.encode()) == len(kept)
+
+
 def test_a_cut_never_adds_errors_to_a_sound_document():
     constraint = opened("def f():\n    pass\n", "def g():\n    pass\n")
     assert constraint.longest_passing_cut(b"if x:\n") == 0
