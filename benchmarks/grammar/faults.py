@@ -102,6 +102,6 @@ def catch(fault: Fault, rng: random.Random) -> str:
         snapshot, offset = after, offset + len(piece)
     grammar = GRAMMARS.load(fault.language)
     assert grammar is not None, fault.language
-    if Joint(grammar.acceptor, fault.suffix.encode()).fit(snapshot) is Fit.NO:
+    if Joint(grammar.acceptor, fault.suffix.encode()).fit(snapshot) is not Fit.YES:
         return "suffix"
     return "joined" if opened.longest_passing_cut(middle) < len(middle) else ""
