@@ -101,7 +101,7 @@ def _place_cursor(file: SourceFile, found: Cuts, rng: random.Random) -> None:
         end = text.find("\n", end) + 1 or len(text)
     found.cursors += 1
     opened = GrammarConstraint.open(GRAMMARS, file.language, text[:at], text[end:], GrammarMode.STRICT)
-    if not isinstance(opened, GrammarConstraint):
+    if opened.root is None:
         found.false_rejects.append(f"{file.name} opened at {at}: {opened.off_reason}")
         return
     middle = text[at:end].encode()

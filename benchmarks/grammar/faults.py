@@ -11,8 +11,8 @@ from tree_sitter import Node
 from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.grammar.sources import SourceFile
 from completion.grammar.constraint import GrammarConstraint
-from completion.grammar.joined_check import error_line
-from completion.grammar.suffix_check import SuffixCheck
+from completion.grammar.joint import Fit, Joint
+from completion.grammar.python_check import error_line
 from completion.request import GrammarMode
 from completion.syntax.trees import parse
 
@@ -91,7 +91,7 @@ def _change(kind: str, tokens: list[tuple[int, int]], text: bytes, rng: random.R
 def catch(fault: Fault, rng: random.Random) -> str:
     """Return which of CHECKS caught the fault by the end of its line, or "" for none."""
     opened = GrammarConstraint.open(GRAMMARS, fault.language, fault.prefix, fault.suffix, GrammarMode.STRICT)
-    assert isinstance(opened, GrammarConstraint), (opened, fault.prefix[-80:])
+    assert opened.root is not None, (opened.off_reason, fault.prefix[-80:])
     middle = fault.line.encode()
     snapshot, offset = opened.root, 0
     while offset < len(middle):
@@ -102,6 +102,6 @@ def catch(fault: Fault, rng: random.Random) -> str:
         snapshot, offset = after, offset + len(piece)
     grammar = GRAMMARS.load(fault.language)
     assert grammar is not None, fault.language
-    if not SuffixCheck(grammar.acceptor, fault.suffix.encode()).passes(snapshot):
+    if Joint(grammar.acceptor, fault.suffix.encode()).fit(snapshot) is not Fit.YES:
         return "suffix"
     return "joined" if opened.longest_passing_cut(middle) < len(middle) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from completion.grammar.constraint import GrammarConstraint, RequestGrammar
+from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.grammar import Grammars
 from completion.grammar.lr.advance import Snapshot
 from completion.prompt.healing import NOTHING_FORCED, ForcedBytes, HealedPrefix, TokenBytes
@@ -34,7 +34,7 @@ FREE = ConstraintState(NOTHING_FORCED, None)
 
 def open_grammar(
     request: CompletionRequest, healed: HealedPrefix, grammars: Grammars, parsing: Parsing = IN_PROCESS
-) -> RequestGrammar:
+) -> GrammarConstraint:
     """Open the grammar's constraint for a request, which starts where the prompt ends, before the healed run."""
     language, before, after = request.language, healed.shown, request.suffix
     return GrammarConstraint.open(grammars, language, before, after, request.grammar, healed.run, parsing)

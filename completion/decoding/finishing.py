@@ -8,7 +8,7 @@ from math import exp
 from completion.ending.context import Context
 from completion.ending.decision import committed, finished, replaced_by
 from completion.ending.rule import Dropped, DropReason
-from completion.grammar.constraint import RequestGrammar
+from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.joining import Missing
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
 from completion.syntax.brackets import goes_on
@@ -32,7 +32,7 @@ class Finisher:
 
     request: CompletionRequest
     context: Context
-    grammar: RequestGrammar
+    grammar: GrammarConstraint
     forced: bytes
 
     def finish(self, raw: Suggestion, reason: StopReason, shown: str = "") -> Suggestion | Dropped:

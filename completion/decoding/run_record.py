@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from completion.cache.kv_plan import CachePlan
 from completion.decoding.decoder import Step
-from completion.grammar.constraint import RequestGrammar
+from completion.grammar.constraint import GrammarConstraint
 from completion.prompt.planner import Prompt
 from completion.request import Statistics
 
@@ -63,7 +63,7 @@ class RunRecord:
             drafting_ms=before.drafting_ms + step.drafting_ms,
         )
 
-    def statistics(self, grammar: RequestGrammar) -> Statistics:
+    def statistics(self, grammar: GrammarConstraint) -> Statistics:
         """Return all counts and times so far, with those of the request's grammar."""
         total = self.elapsed_ms()
         return replace(

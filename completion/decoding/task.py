@@ -17,7 +17,7 @@ from completion.decoding.stop_rules import StopRules
 from completion.ending.context import Context
 from completion.ending.decision import shown
 from completion.ending.rule import Dropped, DropReason, Stop
-from completion.grammar.constraint import GrammarConstraint, RequestGrammar
+from completion.grammar.constraint import GrammarConstraint
 from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.planner import Prompt
 from completion.request import CompletionRequest, StopReason, Suggestion
@@ -41,7 +41,7 @@ class Task(ABC):
     request: CompletionRequest
     context: Context
     prompt: Prompt
-    grammar: RequestGrammar
+    grammar: GrammarConstraint
     record: RunRecord
 
     @abstractmethod
@@ -148,8 +148,7 @@ class Task(ABC):
 
     def constraints(self) -> Constraints:
         """Return the constraints on every attempt: the forced bytes of healing and the grammar."""
-        grammar = self.grammar if isinstance(self.grammar, GrammarConstraint) else None
-        return Constraints(self.tokenizer, self.prompt.forced, grammar, self.tokenizer.stop_ids)
+        return Constraints(self.tokenizer, self.prompt.forced, self.grammar, self.tokenizer.stop_ids)
 
     @property
     def _finisher(self) -> Finisher:

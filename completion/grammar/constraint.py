@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
 from time import perf_counter
 
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, Grammars
-from completion.grammar.joined_document import MAX_JOINED_PARSES, JoinedDocument
+from completion.grammar.joined import MAX_JOINED_PARSES, JoinedDocument, line_ends
 from completion.grammar.joining import Joining, Missing
 from completion.grammar.lr.advance import Snapshot
-from completion.grammar.no_acceptor import GrammarCounters, NoAcceptor, OffReason
 from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
-from completion.grammar.suffix_check import SuffixCheck, cut_offsets, line_ends, passing_offsets, word_ends
 from completion.request import GrammarMode
 from completion.syntax.languages import true_language
 from completion.syntax.parsing import IN_PROCESS, Parsing
@@ -23,24 +25,73 @@ _MAX_TRIED_TOKENS = 1000
 _MAX_TRIED_GUESSES = _MAX_TRIED_TOKENS // 2
 """The same for guesses, so that those of drafts leave room for the model's own tokens."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BOUNDARY = re.compile(rb"\n|\"{3}|'{3}|[)\]};\"'`>]")
+_WORD_END = re.compile(rb"(?<=[\w$\x80-\xff])(?![\w$\x80-\xff])")
+
+
+class OffReason(StrEnum):
+    """The reason why a request runs without the acceptor."""
+
+    SWITCHED_OFF = "switched_off"
+    NO_GRAMMAR = "no_grammar"
+    GRAMMAR_UNSUPPORTED = "grammar_unsupported"
+    BROKEN_BEFORE_CURSOR = "broken_before_cursor"
+    TOO_LARGE = "too_large"
+    BOUND = "bound"
+    PARSE_LIMIT = "parse_limit"
+
+
+_UNPARSED = {OffReason.SWITCHED_OFF, OffReason.NO_GRAMMAR, OffReason.GRAMMAR_UNSUPPORTED, OffReason.PARSE_LIMIT}
+_REASONS = {
+    GrammarUnsupportedError: OffReason.GRAMMAR_UNSUPPORTED,
+    ParseLimitError: OffReason.PARSE_LIMIT,
+    PrefixTooLargeError: OffReason.TOO_LARGE,
+    GrammarBoundError: OffReason.BOUND,
+}
+
+
+@dataclass(slots=True)
+class GrammarCounters:
+    """Counters of the grammar's work for a request.
+
+    Attributes:
+        checks: Number of tokens that were checked.
+        rejections: Number of tokens that the grammar rejected.
+        elapsed_ms: Time spent, including opening and cutting.
+    """
+
+    checks: int = 0
+    rejections: int = 0
+    elapsed_ms: float = 0.0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Add the time of the block."""
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self.elapsed_ms += 1000 * (perf_counter() - started)
 
 
 class GrammarConstraint:
-    """The acceptor of one request.
+    """The grammar of one request.
+
+    Without an acceptor every token passes, and completions are cut only where tree-sitter understands the document
+    around the cursor. Without a grammar nothing is cut.
 
     Attributes:
-        root: Snapshot at the start of the completion.
+        root: Snapshot of the acceptor at the start of the completion; None without an acceptor.
         counters: Counters of the work so far.
     """
 
-    def __init__(self, grammar: Grammar, root: Snapshot, suffix: bytes, joined: JoinedDocument) -> None:
-        self._grammar, self._joined = grammar, joined
-        self._suffix_bytes = suffix
-        self._suffix = SuffixCheck(grammar.acceptor, suffix)
-        self._joining = Joining(grammar.shortest, grammar.acceptor, lambda: root, joined)
-        self.root = root
+    def __init__(self, document: JoinedDocument) -> None:
+        self._document = document
+        self._grammar: Grammar | None = None
+        self._joining: Joining | None = None
+        self._off_reason: OffReason | None = None
+        self.root: Snapshot | None = None
         self.counters = GrammarCounters()
-        self._is_beyond_bound = False
 
     @classmethod
     def open(
@@ -52,8 +103,8 @@ class GrammarConstraint:
         mode: GrammarMode,
         healed: str = "",
         parsing: Parsing = IN_PROCESS,
-    ) -> RequestGrammar:
-        """Open the constraint of a request.
+    ) -> GrammarConstraint:
+        """Open the grammar of a request.
 
         Args:
             grammars: The loaded grammars, which only the caller's thread uses.
@@ -63,48 +114,39 @@ class GrammarConstraint:
             mode: The user's setting.
             healed: The healed run, with which the completion begins.
             parsing: Runs the functions that parse whole documents.
-
-        Returns:
-            The constraint, or why the request has none.
         """
-        started = perf_counter()
-        if mode is GrammarMode.OFF:
-            return NoAcceptor(OffReason.SWITCHED_OFF)
-        true = true_language(language, prefix, suffix)
-        try:
-            grammar = grammars.load(true)
-        except GrammarUnsupportedError:
-            return NoAcceptor(OffReason.GRAMMAR_UNSUPPORTED)
-        if grammar is None:
-            return NoAcceptor(OffReason.NO_GRAMMAR)
         before, after, run = (part.encode("utf-8", "replace") for part in (prefix, suffix, healed))
-        before = before.removeprefix(_BYTE_ORDER_MARK)
-        joined = JoinedDocument(parsing, true, before + run + after, len(before), len(before) + len(run))
-        opened = cls._open(grammar, joined, after)
-        opened.counters.elapsed_ms += 1000 * (perf_counter() - started)
+        before, true = before.removeprefix(_BYTE_ORDER_MARK), true_language(language, prefix, suffix)
+        opened = cls(JoinedDocument(parsing, true, before + run + after, len(before), len(before) + len(run)))
+        with opened.counters.timed():
+            opened._off_reason = OffReason.SWITCHED_OFF if mode is GrammarMode.OFF else opened._read(grammars)
+        opened._document.is_beyond_limit = opened._off_reason in _UNPARSED
         return opened
 
-    @classmethod
-    def _open(cls, grammar: Grammar, joined: JoinedDocument, suffix: bytes) -> RequestGrammar:
-        text, start = joined.text, joined.start
+    def _read(self, grammars: Grammars) -> OffReason | None:
+        """Load the grammar and read the text before the cursor; return why there is no acceptor."""
+        document = self._document
+        language, text, start, parsing = document.language, document.text, document.start, document.parsing
         try:
-            joined.parsing(cache_document, joined.language, text)
+            grammar = grammars.load(language)
+            if grammar is None:
+                return OffReason.NO_GRAMMAR
+            parsing(cache_document, language, text)
             root = grammar.prefixes.read(
                 text[:start],
-                lambda: joined.parsing(skippable_prefix_parts, joined.language, text, start),
-                joined.parsing.raise_if_cancelled,
+                lambda: parsing(skippable_prefix_parts, language, text, start),
+                parsing.raise_if_cancelled,
             )
-        except ParseLimitError:
-            return NoAcceptor(OffReason.PARSE_LIMIT)
-        except PrefixTooLargeError:
-            return NoAcceptor(OffReason.TOO_LARGE, joined)
-        except GrammarBoundError:
-            return NoAcceptor(OffReason.BOUND, joined)
-        if root is None:
-            prefixes, before = grammar.prefixes, text[:start]
-            joining = Joining(grammar.shortest, grammar.acceptor, lambda: prefixes.read_sound_lines(before), joined)
-            return NoAcceptor(OffReason.BROKEN_BEFORE_CURSOR, joined, joining)
-        return cls(grammar, replace(root, next_by_bytes={}), suffix, joined)
+        except (GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError, GrammarBoundError) as error:
+            return _REASONS[type(error)]
+        self.root = None if root is None else replace(root, next_by_bytes={})
+        self._grammar, self._joining = grammar, Joining(grammar, document, self.root)
+        return OffReason.BROKEN_BEFORE_CURSOR if root is None else None
+
+    @property
+    def off_reason(self) -> OffReason | None:
+        """Reason why every token passes from now on; None while the grammar is enforced."""
+        return self._off_reason or (OffReason.PARSE_LIMIT if self._document.is_beyond_limit else None)
 
     def advance(self, snapshot: Snapshot, token_bytes: bytes, *, is_guess: bool = False) -> Snapshot | None:
         """Return the snapshot after a token; None if no valid file continues with its bytes.
@@ -118,15 +160,8 @@ class GrammarConstraint:
         self.counters.elapsed_ms += 1000 * (perf_counter() - started)
         return after
 
-    @property
-    def off_reason(self) -> OffReason | None:
-        """Reason why every token passes from now on; None while the grammar is enforced."""
-        if self._is_beyond_bound:
-            return OffReason.BOUND
-        return OffReason.PARSE_LIMIT if self._joined.is_beyond_limit else None
-
     def _advance(self, snapshot: Snapshot, token_bytes: bytes, *, is_guess: bool = False) -> Snapshot | None:
-        if self.off_reason is not None:
+        if self.off_reason is not None or self._grammar is None:
             return snapshot
         tried = snapshot.next_by_bytes
         if len(tried) >= (_MAX_TRIED_GUESSES if is_guess else _MAX_TRIED_TOKENS):
@@ -136,30 +171,29 @@ class GrammarConstraint:
         except GrammarBoundError:
             if is_guess:
                 return None
-            self._is_beyond_bound = True
+            self._off_reason = OffReason.BOUND
             return snapshot
 
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
         """Return the number of bytes of `middle` to keep so that it adds no errors to the document; 0 if all cuts do.
-
-        If the suffix parses after no cut, the suffix can be broken itself. Then only the joined parse decides.
 
         Args:
             middle: The completion, including the healed run.
             replaced: Number of bytes after the cursor that it replaces.
         """
         with self.counters.timed():
-            return len(middle) if self._joined.sound(middle, replaced) else self._search_cut(middle, replaced)
+            whole = self._document.sound(middle, replaced) or self._is_blind()
+            return len(middle) if whole else self._search_cut(middle, replaced)
 
     def sound_when_joined(self, middle: bytes, missing: Missing, replaced: int = 0) -> bool:
         """Return `Joining.mends` for the completion."""
         with self.counters.timed():
-            return self._joining.mends(middle, missing, replaced)
+            return self._mends(middle, missing, replaced)
 
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with the completion than without it."""
         with self.counters.timed():
-            return self._joined.adds_errors(middle, replaced)
+            return self._document.adds_errors(middle, replaced)
 
     def growing_cut(self, middle: bytes, known: int, missing: Missing = Missing.NOTHING) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
@@ -170,46 +204,40 @@ class GrammarConstraint:
             missing: How much may be missing after them.
         """
         with self.counters.timed():
-            return self._joined.growing_cut(middle, known, lambda: self._joining.mends(middle, missing, grows=True))
+            if self._is_blind():
+                return len(middle)
+            return self._document.growing_cut(middle, known, lambda: self._mends(middle, missing, grows=True))
 
-    def _suffix_after(self, replaced: int) -> SuffixCheck:
-        """Return the check of the text after the cursor without its first `replaced` bytes."""
-        return SuffixCheck(self._grammar.acceptor, self._suffix_bytes[replaced:]) if replaced else self._suffix
+    def _is_blind(self) -> bool:
+        """Return whether neither the acceptor nor tree-sitter understands what is around the cursor."""
+        return self.root is None and self._document.blind()
+
+    def _mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
+        if self._joining is None:
+            return missing is Missing.ANYTHING
+        return self._joining.mends(middle, missing, replaced, grows=grows)
 
     def _search_cut(self, middle: bytes, replaced: int) -> int:
-        suffix = self._suffix_after(replaced)
-        if self._suffix_parses_after(middle, suffix) and not self._joined.adds_errors(middle, replaced):
-            return len(middle)
-        closers, lines, words = map(self._after_healed, (cut_offsets(middle), line_ends(middle), word_ends(middle)))
-        found = self._first_passing(middle, replaced, suffix, closers)
-        if found is None:  # the suffix can be broken itself
-            found = self._joined.first_sound(lines, middle, replaced)
-        return found or self._first_passing(middle, replaced, suffix, words) or 0
+        """Return the longest cut that adds no errors: at a closer or line end, else after a word of a single line.
 
-    def _after_healed(self, offsets: Sequence[int]) -> list[int]:
-        """Return the offsets after the healed run, which is in the document: a cut in it keeps nothing."""
-        return [offset for offset in offsets if offset > self._joined.end - self._joined.start]
+        Where the text after the cursor is broken itself, or the text before it, only the joined parse decides.
+        """
+        found = self._first_passing(_BOUNDARY, middle, replaced)
+        if not found and (self.root is None or self._joining is None or self._joining.is_broken(replaced)):
+            lines = [end for end in line_ends(middle) if end > self._document.healed_bytes]
+            found = self._document.first_sound(lines, middle, replaced)
+        if not found and b"\n" not in middle:
+            found = self._first_passing(_WORD_END, middle, replaced)
+        return found
 
-    def _first_passing(self, middle: bytes, replaced: int, suffix: SuffixCheck, offsets: list[int]) -> int | None:
-        """Return the longest of `offsets` that adds no errors; 0 if none does, None if the suffix parses after none."""
-        tries = 0
-        check = self._joined.parsing.raise_if_cancelled
-        for offset in passing_offsets(self._grammar.acceptor, self.root, middle, suffix, offsets, check):
-            if not self._joined.adds_errors(middle[:offset], replaced):
-                return offset
-            tries += 1
-            if tries == MAX_JOINED_PARSES:
-                break
-        return 0 if tries else None
+    def _first_passing(self, boundary: re.Pattern[bytes], middle: bytes, replaced: int) -> int:
+        """Return the longest cut around a boundary that adds no errors; 0 if none does, or if it is not known.
 
-    def _suffix_parses_after(self, middle: bytes, suffix: SuffixCheck) -> bool:
-        """Return whether the suffix parses after all of `middle`."""
-        try:
-            after = self._grammar.acceptor.read(self.root, middle)
-        except GrammarBoundError:
-            return False
-        return after is not None and suffix.passes(after)
-
-
-RequestGrammar = GrammarConstraint | NoAcceptor
-"""The grammar of a request, with an acceptor or without one. Both cut what adds errors to the document."""
+        The healed run is in the document, so no cut is in it.
+        """
+        if self.root is None or self._joining is None:
+            return 0
+        ends = {len(middle), *(end for match in boundary.finditer(middle) for end in match.span())}
+        offsets = sorted(end for end in ends if end > self._document.healed_bytes)
+        cuts = islice(self._joining.cuts(middle, offsets, replaced), MAX_JOINED_PARSES)
+        return next((cut for cut in cuts if not self._document.adds_errors(middle[:cut], replaced)), 0)

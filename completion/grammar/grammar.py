@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from completion.grammar.indentation import IndentationRule
 from completion.grammar.lr.acceptor import Acceptor
-from completion.grammar.lr.compiled_lexer import CompiledLexer
+from completion.grammar.lr.lexer import Lexer
 from completion.grammar.lr.tables import Tables
 from completion.grammar.prefix_memory import PrefixMemory
 from completion.grammar.shortest import Shortest
@@ -21,7 +21,7 @@ class Grammar:
     def __init__(self, row: Row) -> None:
         self.tables = Tables(language_address(row.package, row.entry))
         rule = IndentationRule(self.tables) if row.indented else None
-        self.acceptor = Acceptor(self.tables, CompiledLexer(self.tables), rule)
+        self.acceptor = Acceptor(self.tables, Lexer(self.tables), rule)
         self.acceptor.warm_up()
         self.prefixes = PrefixMemory(self.acceptor)
         self.shortest = Shortest(self.acceptor)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from completion.grammar.lr.advance import LayoutRule
 from completion.grammar.lr.lexer import Lexeme
 from completion.grammar.lr.tables import Tables
 
@@ -41,7 +42,7 @@ class Layout:
     after_colon: bool = False
 
 
-class IndentationRule:
+class IndentationRule(LayoutRule):
     """The layout rule of Python. A text that starts inside a block can dedent out of it.
 
     Attributes:

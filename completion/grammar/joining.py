@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import IntEnum
 from functools import cached_property
 from itertools import islice
+from math import inf
 
 from completion.errors import GrammarBoundError
-from completion.grammar.joined_document import JoinedDocument
+from completion.grammar.grammar import Grammar
+from completion.grammar.joined import JoinedDocument
 from completion.grammar.joint import Joint
-from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
-from completion.grammar.shortest import Insertion, Shortest
+from completion.grammar.shortest import MAX_STEPS, Insertion
 
 _CLOSERS = re.compile(rb"[ \t]*[)\]}>\"'`;,:]+[ \t]*(?=\r?\n|\Z)")
 _CLOSERS_BELOW = re.compile(rb"\s*\)[)\]}>\"'`;,:]*[ \t]*(?=\r?\n|\Z)")  # of a head, as formatters put them
-_OWN_STEPS = 300  # of a search that joins the document's own text, which mostly lacks little
+_OWN_STEPS = 600  # of a search that joins the document's own text, which mostly lacks little
 _MAX_OWN = 4  # insertions that may make the document sound without a text
+_CHECKED_CUTS = 64  # cuts of one text after which the text after the cursor is read, the longest first
 _MAX_JOINS = 16  # insertions with which one text is parsed in its document, the cheapest first
 
 
@@ -35,20 +37,14 @@ class Joining:
     """Finds what joins texts at one cursor with what stands after it.
 
     Args:
-        shortest: Search of the language.
-        acceptor: Acceptor of the language.
-        find_root: Returns the snapshot where the texts begin; None if it is not known.
+        grammar: The grammar of the language.
         document: The document without a text.
+        root: Snapshot where the texts begin; None if no valid file begins with the text before.
     """
 
-    def __init__(
-        self,
-        shortest: Shortest,
-        acceptor: Acceptor,
-        find_root: Callable[[], Snapshot | None],
-        document: JoinedDocument,
-    ) -> None:
-        self._shortest, self._acceptor, self._find_root, self._document = shortest, acceptor, find_root, document
+    def __init__(self, grammar: Grammar, document: JoinedDocument, root: Snapshot | None) -> None:
+        self._grammar, self._document, self._sound_root = grammar, document, root
+        self._shortest, self._acceptor = grammar.shortest, grammar.acceptor
         self._begun, self._suffix = document.text[document.start : document.end], document.text[document.end :]
         self._joints: dict[int, Joint] = {}
 
@@ -71,6 +67,33 @@ class Joining:
         except GrammarBoundError:
             return missing is Missing.ANYTHING
 
+    def is_broken(self, replaced: int) -> bool:
+        """Return whether nothing is known to join the document's own text with the text after the replaced bytes."""
+        return self._joint(replaced).is_broken
+
+    def cuts(self, middle: bytes, offsets: Sequence[int], replaced: int) -> Iterator[int]:
+        """Yield the cuts of a text after which most lines can be read of the text after the cursor, the longest first.
+
+        Args:
+            middle: The text, with the healed run.
+            offsets: Where it may be cut, ascending. At most the last `_CHECKED_CUTS` that a valid file has are tried.
+            replaced: Number of bytes after the cursor that the text replaces.
+        """
+        reached, offset, snapshot = list[tuple[int, Snapshot]](), 0, self._root
+        with suppress(GrammarBoundError):
+            for end in offsets:
+                snapshot = None if snapshot is None else self._acceptor.advance(snapshot, middle[offset:end])
+                if snapshot is None:
+                    break
+                offset = end
+                reached.append((offset, snapshot))
+        joint, reaches = Joint(self._acceptor, self._suffix[replaced:]), dict[int, int]()
+        for end, after in reversed(reached[-_CHECKED_CUTS:]):
+            self._document.parsing.raise_if_cancelled()
+            reaches[end] = joint.reach(after)
+        furthest = max(reaches.values(), default=0)
+        yield from (end for end, reach in reaches.items() if reach == furthest > 0)
+
     def _joins(self, middle: bytes, missing: Missing, replaced: int, *, grows: bool) -> Iterator[tuple[bytes, int]]:
         """Yield what may follow a text, the cheapest first, and the bytes after the cursor in place of which it does.
 
@@ -79,14 +102,18 @@ class Joining:
         """
         if self._root is None:
             raise GrammarBoundError("The text before the cursor cannot be read.")
+        highest = self._cost if missing is Missing.AS_BEFORE else inf
+        steps = MAX_STEPS
         for kept, left_out in self._places(replaced, grows=grows):
             snapshot = self._acceptor.read(self._root, middle + kept)
             if snapshot is None:
                 continue
-            for each in self._shortest.insertions(snapshot, self._joint(left_out)):
-                if missing is Missing.AS_BEFORE and each.cost > self._cost:
+            joint, taken = self._joint(left_out), self._shortest.steps
+            for each in self._shortest.insertions(snapshot, joint, steps):
+                if each.cost > highest:
                     break
                 yield kept + each.text, left_out
+            steps -= self._shortest.steps - taken
 
     def _places(self, replaced: int, *, grows: bool) -> Iterator[tuple[bytes, int]]:
         """Yield the closers that a text keeps, and the number of bytes that are replaced then."""
@@ -100,7 +127,9 @@ class Joining:
 
     @cached_property
     def _root(self) -> Snapshot | None:
-        return self._find_root()
+        """Snapshot where the texts begin: after what is sound of the text before, if that is broken."""
+        before = self._document.text[: self._document.start]
+        return self._sound_root or self._grammar.prefixes.read_sound_lines(before)
 
     @cached_property
     def _own(self) -> Snapshot | None:

@@ -8,8 +8,8 @@ from enum import IntEnum
 from completion.errors import GrammarBoundError
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
-from completion.grammar.suffix_check import HORIZON_BYTES
 
+HORIZON_BYTES = 2000  # bytes after the cursor that are read; the joined parse checks the rest
 _WORD = re.compile(rb"\s*(?:\w+|[^\w\s])")
 _Key = tuple[int, object, bytes]
 
@@ -46,6 +46,7 @@ class Joint:
         if not self._is_whole and len(self._lines) > 1:
             self._lines.pop()  # the last line is cut short
         self._known: dict[_Key, Fit] = {}
+        self._reached: dict[_Key, int] = {}
         self._reference: list[Snapshot] = []
         self._last, self._broken = len(self._lines), -1
 
@@ -91,6 +92,23 @@ class Joint:
                 found = None if after is not None else self._as_far(number, current)
                 current, number = after or current, number + 1
         self._known.update(dict.fromkeys(keys, found))
+        return found
+
+    def reach(self, snapshot: Snapshot) -> int:
+        """Return how many lines can be read from a snapshot, and one more if that is all and the file may end there."""
+        keys: list[_Key] = []
+        current, found = snapshot, None
+        for number, line in enumerate(self._lines):
+            keys.append((number, current.heads, current.pending))
+            found = self._reached.get(keys[-1])
+            after = self._read(current, line) if found is None else None
+            if after is None:
+                found = number if found is None else found
+                break
+            current = after
+        else:
+            found = len(self._lines) + (not self._is_whole or self._acceptor.accepts_end(current))
+        self._reached.update(dict.fromkeys(keys, found))
         return found
 
     def _at_line(self, number: int, current: Snapshot) -> Fit | None:

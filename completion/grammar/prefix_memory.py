@@ -53,40 +53,28 @@ class _Route:
     Attributes:
         known: Snapshots of the text's beginning.
         index: Index of the snapshot to read on from.
-        skipped: Parts that are skipped, all after that snapshot.
+        spans: Start and end of the parts that are read after it; what is between them is skipped.
     """
 
     known: _Known
     index: int
-    skipped: Sequence[tuple[int, int]] = ()
-
-    @property
-    def offset(self) -> int:
-        """Offset of the snapshot to read on from."""
-        return self.known.offsets[self.index]
+    spans: Sequence[tuple[int, int]]
 
     @property
     def is_whole(self) -> bool:
         """Whether no part of the text is skipped, nor was one."""
-        return not self.skipped and self.known.whole == len(self.known.offsets)
+        return len(self.spans) == 1 and self.known.whole == len(self.known.offsets)
 
-    @property
-    def last_start(self) -> int:
-        """Offset from which the text is read to its end."""
-        return self.skipped[-1][1] if self.skipped else self.offset
-
-    def unread_bytes(self, text: bytes) -> int:
+    def unread_bytes(self) -> int:
         """Return the number of bytes to read."""
-        return len(text) - self.offset - sum(end - start for start, end in self.skipped)
+        return sum(end - start for start, end in self.spans)
 
     def pieces(self, text: bytes) -> Iterator[tuple[int, int]]:
         """Yield start and end of the pieces to read, without the rest of the last line."""
-        offset = self.offset
-        for start, end in self.skipped:
-            if offset < start:
-                yield from pairwise((offset, *_chunk_ends(text[:start], offset), start))
-            offset = end
-        yield from pairwise((offset, *_chunk_ends(text, offset)))
+        *parts, (last, _) = self.spans
+        for start, end in parts:
+            yield from pairwise((start, *_chunk_ends(text[:end], start), end))
+        yield from pairwise((last, *_chunk_ends(text, last)))
 
 
 class PrefixMemory:
@@ -160,11 +148,12 @@ class PrefixMemory:
 
     def _read_on(self, text: bytes, route: _Route, cached: _Known | None, check: Callable[[], None]) -> Snapshot | None:
         """Return the snapshot after `text`, which replaces the cached text; None if it is rejected."""
-        unread = len(text) - route.last_start
+        offset = route.spans[-1][0]
+        unread = len(text) - offset
         if unread > MAX_READ_BYTES:
             raise PrefixTooLargeError(f"The prefix has {unread} bytes to read, more than {MAX_READ_BYTES}.")
         longer = route.known.until(len(route.known.offsets))
-        snapshot, offset = route.known.snapshots[route.index], route.last_start
+        snapshot = route.known.snapshots[route.index]
         for start, end in route.pieces(text):
             self._acceptor.trim()
             try:
@@ -199,18 +188,21 @@ def _routes(text: bytes, known: _Known, skippable: Callable[[], Sequence[tuple[i
 
     What is skipped can be what an `else` in the text after it belongs to, so only the last way rejects a text.
     """
-    if len(known.offsets) == 1 or len(text) - known.offsets[-1] > _NEAR_BYTES:
+    length = len(text)
+    if len(known.offsets) == 1 or length - known.offsets[-1] > _NEAR_BYTES:
         parts = skippable()
-        shorter = [
-            _Route(known, index, [part for part in parts if part[0] >= offset])
-            for index, offset in enumerate(known.offsets)
-        ]
-        shortest = min(shorter, key=lambda route: route.unread_bytes(text))
-        if shortest.skipped:
+        routes = (_Route(known, index, _spans(at, parts, length)) for index, at in enumerate(known.offsets))
+        shortest = min(routes, key=_Route.unread_bytes)
+        if len(shortest.spans) > 1:
             yield shortest
-    yield _Route(known, len(known.offsets) - 1)
-    if known.whole < len(known.offsets):
-        yield _Route(known.until(known.whole), known.whole - 1)
+    for kept in dict.fromkeys((len(known.offsets), known.whole)):
+        yield _Route(known.until(kept), kept - 1, [(known.offsets[kept - 1], length)])
+
+
+def _spans(offset: int, parts: Sequence[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    """Return what is left of a text after an offset without some parts of it."""
+    skipped = [part for part in parts if part[0] >= offset]
+    return list(zip((offset, *(end for _, end in skipped)), (*(start for start, _ in skipped), length), strict=True))
 
 
 def _chunk_ends(text: bytes, offset: int) -> Iterator[int]:

@@ -8,8 +8,9 @@ from itertools import chain, count
 from typing import NamedTuple
 
 from completion.grammar.lr.advance import Snapshot
-from completion.grammar.lr.cheapest import FAR, CheapestRests, WaysTo
-from completion.grammar.lr.stacks import MAX_PATHS, StackNode
+from completion.grammar.lr.cheapest import CheapestRests, WaysTo
+from completion.grammar.lr.items import FAR
+from completion.grammar.lr.stacks import StackNode, bases_of
 from completion.grammar.lr.tables import Tables
 
 
@@ -115,10 +116,7 @@ class Ways:
 
     def _reduced(self, node: StackNode, depth: int, symbol: int) -> list[StackNode]:
         """Return the nodes after a reduction of a stack's top entries to a non-terminal."""
-        below = [node]
-        for _ in range(depth):
-            below = _in_order({parent: None for each in below[:MAX_PATHS] for parent in each.parents})
-        after = ((self._tables.goto(each.state, symbol), each) for each in below)
+        after = ((self._tables.goto(each.state, symbol), each) for each in _in_order(bases_of(node, depth)))
         return [self._nodes.setdefault((s, each), StackNode(s, (each,), -1)) for s, each in after if s]
 
 

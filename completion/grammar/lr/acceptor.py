@@ -6,42 +6,15 @@ stacks with the snapshots that they came from, so that every node of a draft tre
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar
-
 from completion.grammar.lr.advance import Advance, Head, LayoutRule, Snapshot
 from completion.grammar.lr.lexer import NO_SYMBOL, Lexeme, Lexer
-from completion.grammar.lr.literals import Literals
+from completion.grammar.lr.spellings import Literals
 from completion.grammar.lr.stacks import StackMachine, StackSet
 from completion.grammar.lr.tables import LexMode, Tables
 
 MAX_PROBED = 50_000  # cached probe results, about 20 MB
 _PROBED_BYTES = 400  # of one of them
 _PROBES = tuple(bytes([code]) for code in (*range(33, 127), 10, 32))
-
-
-class FreeLayout:
-    """The layout rule of languages whose layout the grammar describes completely: accepts every lexeme."""
-
-    costs: ClassVar[Mapping[int, int]] = {}
-    barred: ClassVar[Collection[tuple[int, int]]] = ()
-    unfinished: ClassVar[Collection[tuple[int, int]]] = ()
-
-    def start(self) -> object:
-        """Return the only state."""
-        return ()
-
-    def after(self, state: object, lexeme: Lexeme, text: bytes, column: int) -> object | None:  # noqa: ARG002
-        """Return the state unchanged."""
-        return state
-
-    def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:  # noqa: ARG002
-        """Return no text and the state unchanged."""
-        return b"", state
-
-    def before(self, state: object, pending: bytes) -> bytes:  # noqa: ARG002
-        """Return a space."""
-        return b" "
 
 
 class Acceptor:
@@ -56,7 +29,7 @@ class Acceptor:
 
     def __init__(self, tables: Tables, lexer: Lexer, layout: LayoutRule | None = None) -> None:
         self.lexer = lexer
-        self.layout = layout if layout is not None else FreeLayout()
+        self.layout = layout or LayoutRule()
         self.machine = StackMachine(tables)
         self.literals = Literals(tables, lexer)
         self._probed: dict[tuple[LexMode, bytes, bytes], list[tuple[int, int]]] = {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from types import MappingProxyType
+from typing import NamedTuple
 
 from completion.errors import GrammarBoundError
 from completion.grammar.lr.lexer import NO_SYMBOL, Lexeme, Lexer
@@ -17,31 +17,25 @@ MAX_EMPTY_LEXEMES = 512  # empty lexemes at one offset; a file that closes 100 b
 MAX_HEADS = 64
 
 
-class LayoutRule(Protocol):
-    """A language's rule for the columns of lexemes, beyond its grammar (Python's indentation)."""
+class LayoutRule:
+    """A language's rule for the columns of lexemes, beyond its grammar (Python's indentation); this one has none.
 
-    @property
-    def costs(self) -> Mapping[int, int]:
-        """Costs of the terminals that stand for layout in an insertion: 0 for those that the text after it brings."""
+    Attributes:
+        costs: Costs of the terminals that stand for layout in an insertion: 0 for those that the text after it brings.
+        barred: Pairs of terminals of which the second never follows the first, although the grammar lets it.
+        unfinished: Constructs that lack something after their last part (symbols of both), although the grammar takes
+            them.
+    """
 
-    @property
-    def barred(self) -> Collection[tuple[int, int]]:
-        """Pairs of terminals of which the second never follows the first, although the grammar lets it."""
-
-    @property
-    def unfinished(self) -> Collection[tuple[int, int]]:
-        """Constructs that lack something after their last part (symbols of both), although the grammar takes them."""
-
-    def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:
-        """Return the text of layout terminals within an insertion, and the state after them."""
-
-    def before(self, state: object, pending: bytes) -> bytes:
-        """Return what stands between the blanks at a text's end and an insertion without layout at its start."""
+    costs: Mapping[int, int] = MappingProxyType({})
+    barred: Collection[tuple[int, int]] = ()
+    unfinished: Collection[tuple[int, int]] = ()
 
     def start(self) -> object:
         """Return the state at the file's start; hashable."""
+        return ()
 
-    def after(self, state: object, lexeme: Lexeme, text: bytes, column: int) -> object | None:
+    def after(self, state: object, lexeme: Lexeme, text: bytes, column: int) -> object | None:  # noqa: ARG002
         """Return the state after a lexeme; None if the lexeme's position is invalid.
 
         Args:
@@ -50,6 +44,15 @@ class LayoutRule(Protocol):
             text: The text that is being read.
             column: Column of the text's first byte in its line.
         """
+        return state
+
+    def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:  # noqa: ARG002
+        """Return the text of layout terminals within an insertion, and the state after them."""
+        return b"", state
+
+    def before(self, state: object, pending: bytes) -> bytes:  # noqa: ARG002
+        """Return what stands between the blanks at a text's end and an insertion without layout at its start."""
+        return b" "
 
 
 class Head(NamedTuple):
@@ -124,7 +127,6 @@ class Advance:
         self._text = snapshot.pending + data
         self._readable = self._text if final else self._text[: complete_length(self._text)]
         self._heads: dict[int, list[Head]] = {}
-        self._offsets: list[int] = []
         self._waiting: list[tuple[Head, LexMode, Lexeme]] = []
         self._empty_lexemes = 0
         self.accepted = False
@@ -134,41 +136,13 @@ class Advance:
     def consume(self) -> None:
         """Read lexemes until only lexemes remain that more text can change."""
         self._lexer.load(self._readable, self._snapshot.column)
-        while self._offsets:
-            offset = self._offsets[0]
+        while self._heads:
+            offset = min(self._heads)
             heads = self._heads[offset]
-            head: Head | None = heads.pop()
+            head = heads.pop()
             if not heads:
-                heapq.heappop(self._offsets)
                 del self._heads[offset]
-            while head is not None and not self._offsets:
-                head = self._follow(head)
-            if head is not None:
-                self._consume_head(head)
-
-    def _follow(self, head: Head) -> Head | None:
-        """Shift the next lexeme of the only head; return the head after it, or None if it ended or was queued."""
-        nodes = head.stacks.nodes
-        if len(nodes) > 1:
             self._consume_head(head)
-            return None
-        mode = self._machine.tables.lex_mode(nodes[0].state)
-        lexeme = self._lexer.lex(mode, head.offset, head.scanner_state)
-        if lexeme.touched_end and not self._final:
-            self._waiting.append((head, mode, lexeme))
-            return None
-        if lexeme.idle or lexeme.symbol in (END_SYMBOL, NO_SYMBOL):
-            self._take(head, mode, lexeme)
-            return None
-        step = self._machine.step(head.stacks, lexeme.symbol, lexeme.keyword)
-        if step.retry is not None or step.after is None:
-            self._shift(head, lexeme)
-            return None
-        layout = self._layout.after(head.layout, lexeme, self._text, self._snapshot.column)
-        if layout is None:
-            return None
-        self._count_empty(head.offset, lexeme.end)
-        return Head(lexeme.end, step.after, lexeme.scanner_state, layout)
 
     def snapshot(self, viable: Viable) -> Snapshot | None:
         """Return the snapshot after the text; None if no head's unfinished lexeme is viable."""
@@ -197,7 +171,6 @@ class Advance:
         heads = self._heads.get(head.offset)
         if heads is None:
             self._heads[head.offset] = [head]
-            heapq.heappush(self._offsets, head.offset)
             return
         for index, other in enumerate(heads):
             if other.scanner_state == head.scanner_state and other.layout == head.layout:

@@ -13,35 +13,7 @@ from llvmlite import ir
 from numba import carray, cfunc, njit, types
 from numba.extending import intrinsic
 
-from completion.grammar.lr.lexer_words import (
-    BUFFER,
-    DESERIALIZE,
-    FIRST_COLUMN,
-    HEAD,
-    KEYWORD_LEX,
-    LENGTH,
-    LEX,
-    MARK,
-    OUT_END,
-    OUT_KEYWORD,
-    OUT_SCANNER_TOUCHED,
-    OUT_START,
-    OUT_STATE_BYTES,
-    OUT_SYMBOL,
-    OUT_TOUCHED,
-    PAYLOAD,
-    POSITION,
-    SCAN,
-    SERIALIZE,
-    SIZE,
-    TEXT,
-    TOKEN_START,
-    TOUCHED,
-    VALID,
-    VALID_WIDTH,
-    WORD,
-    WORDS,
-)
+from completion.grammar.lr import lexer_words as at
 from drafting.machine_code.functions import entry, inner
 
 _words = types.CPointer(types.int64)
@@ -93,16 +65,16 @@ def _byte_at(_typing_context: Any, _address: Any) -> Any:  # noqa: ANN401
 @njit(inline="always")  # type: ignore[untyped-decorator]
 def _continuation(w: Any, position: int) -> int:  # noqa: ANN401
     """Return the six payload bits of a UTF-8 continuation byte; −1 for any other byte."""
-    if position >= w[LENGTH]:
+    if position >= w[at.LENGTH]:
         return -1
-    byte = _byte_at(w[TEXT] + position)
+    byte = _byte_at(w[at.TEXT] + position)
     return byte & 0x3F if byte >> 6 == 0b10 else -1
 
 
 @inner
 def _decode_long(w: Any, first: int) -> tuple[int, int]:  # noqa: ANN401
     """Return a code point of two to four bytes and its length; (−1, 1) for bytes that are not UTF-8."""
-    position = w[POSITION]
+    position = w[at.POSITION]
     length = 2 if first >> 5 == 0b110 else 3 if first >> 4 == 0b1110 else 4 if first >> 3 == 0b11110 else 1
     if length == 1:
         return -1, 1
@@ -122,46 +94,46 @@ def _decode_long(w: Any, first: int) -> tuple[int, int]:  # noqa: ANN401
 def _look(w: Any) -> None:  # noqa: ANN401
     """Read the character at the position into `lookahead`."""
     code, size = 0, 0
-    if w[POSITION] >= w[LENGTH]:
-        w[TOUCHED] = 1
+    if w[at.POSITION] >= w[at.LENGTH]:
+        w[at.TOUCHED] = 1
     else:
-        code, size = _byte_at(w[TEXT] + w[POSITION]), 1
+        code, size = _byte_at(w[at.TEXT] + w[at.POSITION]), 1
         if code >= 0x80:
             code, size = _decode_long(w, code)
-    w[SIZE] = size
-    w[HEAD] = (w[HEAD] & ~0xFFFFFFFF) | (code & 0xFFFFFFFF)
+    w[at.SIZE] = size
+    w[at.HEAD] = (w[at.HEAD] & ~0xFFFFFFFF) | (code & 0xFFFFFFFF)
 
 
 @cfunc(types.void(_words, types.uint8), cache=True)  # type: ignore[untyped-decorator]
 def advance(lexer: Any, skip: int) -> None:  # noqa: ANN401
     """Go to the next character, which may be the first of the token."""
-    w = carray(lexer, (WORDS,))
-    w[POSITION] += w[SIZE]
+    w = carray(lexer, (at.WORDS,))
+    w[at.POSITION] += w[at.SIZE]
     if skip & 1:
-        w[TOKEN_START] = w[POSITION]
+        w[at.TOKEN_START] = w[at.POSITION]
     _look(w)
 
 
 @cfunc(types.void(_words), cache=True)  # type: ignore[untyped-decorator]
 def mark_end(lexer: Any) -> None:  # noqa: ANN401
     """Note that a token may end here."""
-    w = carray(lexer, (WORDS,))
-    w[MARK] = w[POSITION]
+    w = carray(lexer, (at.WORDS,))
+    w[at.MARK] = w[at.POSITION]
 
 
 @cfunc(types.uint32(_words), cache=True)  # type: ignore[untyped-decorator]
 def get_column(lexer: Any) -> int:  # noqa: ANN401
     """Return the number of code points before the position in its line."""
-    w = carray(lexer, (WORDS,))
-    column, position = 0, w[POSITION] - 1
+    w = carray(lexer, (at.WORDS,))
+    column, position = 0, w[at.POSITION] - 1
     while position >= 0:
-        byte = _byte_at(w[TEXT] + position)
+        byte = _byte_at(w[at.TEXT] + position)
         if byte == 10:
             return column
         if byte >> 6 != 0b10:
             column += 1
         position -= 1
-    return column + int(w[FIRST_COLUMN])
+    return column + int(w[at.FIRST_COLUMN])
 
 
 @cfunc(types.uint8(_words), cache=True)  # type: ignore[untyped-decorator]
@@ -173,8 +145,8 @@ def at_range_start(lexer: Any) -> int:  # noqa: ANN401, ARG001
 @cfunc(types.uint8(_words), cache=True)  # type: ignore[untyped-decorator]
 def eof(lexer: Any) -> int:  # noqa: ANN401
     """Return whether the text ends here."""
-    w = carray(lexer, (WORDS,))
-    return 1 if w[POSITION] >= w[LENGTH] else 0
+    w = carray(lexer, (at.WORDS,))
+    return 1 if w[at.POSITION] >= w[at.LENGTH] else 0
 
 
 @cfunc(types.void(_words), cache=True)  # type: ignore[untyped-decorator]
@@ -184,29 +156,29 @@ def log(lexer: Any) -> None:  # noqa: ANN401
 
 @inner
 def _start(w: Any, offset: int) -> None:  # noqa: ANN401
-    w[POSITION] = w[TOKEN_START] = offset
-    w[MARK] = -1
-    w[HEAD] = 0
+    w[at.POSITION] = w[at.TOKEN_START] = offset
+    w[at.MARK] = -1
+    w[at.HEAD] = 0
     _look(w)
 
 
 @inner
 def _finish(w: Any) -> None:  # noqa: ANN401
-    end = w[POSITION] if w[MARK] < 0 else w[MARK]
-    w[OUT_END] = end
-    w[OUT_START] = min(w[TOKEN_START], end)
-    w[OUT_SYMBOL] = (w[HEAD] >> 32) & 0xFFFF
+    end = w[at.POSITION] if w[at.MARK] < 0 else w[at.MARK]
+    w[at.OUT_END] = end
+    w[at.OUT_START] = min(w[at.TOKEN_START], end)
+    w[at.OUT_SYMBOL] = (w[at.HEAD] >> 32) & 0xFFFF
 
 
 @inner
 def _scan_external(w: Any, address: int, external_state: int, offset: int, state_bytes: int) -> bool:  # noqa: ANN401
-    _call_deserialize(w[DESERIALIZE], w[PAYLOAD], w[BUFFER], state_bytes)
+    _call_deserialize(w[at.DESERIALIZE], w[at.PAYLOAD], w[at.BUFFER], state_bytes)
     _start(w, offset)
-    valid = w[VALID] + w[VALID_WIDTH] * external_state
-    if not _call_scan(w[SCAN], w[PAYLOAD], address, valid) & 0xFF:
+    valid = w[at.VALID] + w[at.VALID_WIDTH] * external_state
+    if not _call_scan(w[at.SCAN], w[at.PAYLOAD], address, valid) & 0xFF:
         return False
     _finish(w)
-    w[OUT_STATE_BYTES] = _call_serialize(w[SERIALIZE], w[PAYLOAD], w[BUFFER])
+    w[at.OUT_STATE_BYTES] = _call_serialize(w[at.SERIALIZE], w[at.PAYLOAD], w[at.BUFFER])
     return True
 
 
@@ -214,27 +186,27 @@ def _scan_external(w: Any, address: int, external_state: int, offset: int, state
 def lex(w: Any, address: int, modes: tuple[int, int], offset: int, state_bytes: int) -> int:  # noqa: ANN401
     """Fill the OUT words; return 2 for an external token, 1 for a token of the generated lexer, 0 for none."""
     lex_state, external_state = modes
-    w[TOUCHED] = w[OUT_SCANNER_TOUCHED] = w[OUT_KEYWORD] = 0
-    if external_state and w[SCAN]:
+    w[at.TOUCHED] = w[at.OUT_SCANNER_TOUCHED] = w[at.OUT_KEYWORD] = 0
+    if external_state and w[at.SCAN]:
         found = _scan_external(w, address, external_state, offset, state_bytes)
-        w[OUT_SCANNER_TOUCHED] = w[TOUCHED]
+        w[at.OUT_SCANNER_TOUCHED] = w[at.TOUCHED]
         if found:
-            w[OUT_TOUCHED] = w[TOUCHED]
+            w[at.OUT_TOUCHED] = w[at.TOUCHED]
             return 2
     _start(w, offset)
-    found = _call_lex(w[LEX], address, lex_state) & 0xFF != 0
-    w[OUT_TOUCHED] = w[TOUCHED] | w[OUT_SCANNER_TOUCHED]
+    found = _call_lex(w[at.LEX], address, lex_state) & 0xFF != 0
+    w[at.OUT_TOUCHED] = w[at.TOUCHED] | w[at.OUT_SCANNER_TOUCHED]
     _finish(w)
     if not found:
         return 0
-    symbol, start, end = w[OUT_SYMBOL], w[OUT_START], w[OUT_END]
-    if symbol and symbol == w[WORD] and w[KEYWORD_LEX]:
+    symbol, start, end = w[at.OUT_SYMBOL], w[at.OUT_START], w[at.OUT_END]
+    if symbol and symbol == w[at.WORD] and w[at.KEYWORD_LEX]:
         _start(w, start)
-        if _call_lex(w[KEYWORD_LEX], address, 0) & 0xFF:
+        if _call_lex(w[at.KEYWORD_LEX], address, 0) & 0xFF:
             _finish(w)
-            if w[OUT_END] == end:
-                w[OUT_KEYWORD] = w[OUT_SYMBOL]
-        w[OUT_SYMBOL], w[OUT_START], w[OUT_END] = symbol, start, end
+            if w[at.OUT_END] == end:
+                w[at.OUT_KEYWORD] = w[at.OUT_SYMBOL]
+        w[at.OUT_SYMBOL], w[at.OUT_START], w[at.OUT_END] = symbol, start, end
     return 1
 
 
@@ -245,10 +217,10 @@ def next_letters(w: Any, address: int, text: Any, found: Any) -> int:  # noqa: A
     for letter in range(33, 127):
         text[-1] = letter
         _start(w, 0)
-        matched = _call_lex(w[KEYWORD_LEX], address, 0) & 0xFF != 0
+        matched = _call_lex(w[at.KEYWORD_LEX], address, 0) & 0xFF != 0
         _finish(w)
-        keyword = w[OUT_SYMBOL] if matched and w[OUT_END] == w[LENGTH] else 0
-        alive = w[POSITION] >= w[LENGTH]
+        keyword = w[at.OUT_SYMBOL] if matched and w[at.OUT_END] == w[at.LENGTH] else 0
+        alive = w[at.POSITION] >= w[at.LENGTH]
         if keyword or alive:
             found[count, 0], found[count, 1], found[count, 2] = letter, keyword, alive
             count += 1

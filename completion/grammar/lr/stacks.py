@@ -6,17 +6,18 @@ repeated step is a dictionary look-up. Source: Tomita's graph-structured stack, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from completion.errors import GrammarBoundError
-from completion.grammar.lr.step_shapes import BOTTOM, Shape, StackChange, StepShapes
-from completion.grammar.lr.tables import LexMode, Tables
+from completion.grammar.lr.tables import END_SYMBOL, NO_LOOKAHEAD, Action, ActionKind, LexMode, Tables
 
-_NODE_BYTES = 450  # of an interned node with its sets and steps: 400 to 520 in nine languages
+_NODE_BYTES = 470  # of an interned node with its sets and steps: 460 to 500 in eight languages
+_SHIFT, _REDUCE = ActionKind.SHIFT, ActionKind.REDUCE
 START_STATE = 1  # tree-sitter's state 0 is its error state
-MAX_PATHS = 256  # paths down a stack set that the reductions of one lookahead follow
+MAX_REDUCTIONS = 1_000  # of one lookahead on all stacks
 MAX_DEPTH = 1_000  # nodes of a stack, which snapshots keep; real sources of five languages need at most 160
-MAX_INTERNED_NODES = 40_000  # about 18 MB; more nodes cause long pauses of the garbage collector
+MAX_INTERNED_NODES = 60_000  # about 28 MB; more nodes cause long pauses of the garbage collector
 
 
 class StackNode:
@@ -54,7 +55,7 @@ class StackSet:
         self.was_stepped = False
 
 
-class Step:
+class Step(NamedTuple):
     """The result of a lookahead.
 
     Attributes:
@@ -63,34 +64,9 @@ class Step:
         accepted: Whether the end of the text was accepted.
     """
 
-    __slots__ = ("accepted", "after", "retry")
-
-    def __init__(self, after: StackSet | None, retry: StackSet | None, *, accepted: bool) -> None:
-        self.after, self.retry, self.accepted = after, retry, accepted
-
-
-class _NodePath:
-    """A path from a stack node down, as far as it was needed so far."""
-
-    __slots__ = ("nodes", "states")
-
-    def __init__(self, nodes: list[StackNode]) -> None:
-        self.nodes = nodes
-        self.states = [node.state for node in nodes]
-
-    def deepen(self) -> bool:
-        """Add the node below if there is exactly one; return whether there was."""
-        parents = self.nodes[-1].parents
-        if len(parents) > 1:
-            return False
-        below = parents[0] if parents else _BELOW
-        self.nodes.append(below)
-        self.states.append(below.state)
-        return True
-
-    def branches(self) -> list[_NodePath]:
-        """Return one path for each of several nodes below."""
-        return [_NodePath([*self.nodes, below]) for below in self.nodes[-1].parents]
+    after: StackSet | None
+    retry: StackSet | None
+    accepted: bool
 
 
 class StackMachine:
@@ -98,14 +74,13 @@ class StackMachine:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self._shapes = StepShapes(tables)
         self._nodes: dict[int | tuple[int, ...], StackNode] = {}  # keys of numbers: the garbage collector skips them
         self._sets: dict[tuple[int, ...], StackSet] = {}
         self._serial = 0
 
     def start(self) -> StackSet:
         """Return the stack before the first token of a file."""
-        return self._alone(self._node(START_STATE, ()))
+        return self._alone(self.node(START_STATE, ()))
 
     def union(self, one: StackSet, other: StackSet) -> StackSet:
         """Return the stacks of both sets."""
@@ -131,7 +106,7 @@ class StackMachine:
             keyword: Keyword symbol of a word token that is also a keyword; 0 otherwise.
 
         Raises:
-            GrammarBoundError: The lookahead needs more reductions or paths than the maximum.
+            GrammarBoundError: The lookahead needs more reductions than the maximum.
         """
         if stacks.steps is None:
             step = self._step(stacks, symbol, keyword)
@@ -156,54 +131,22 @@ class StackMachine:
     @property
     def size_bytes(self) -> int:
         """Approximate memory of the interned nodes, their sets and the cached steps."""
-        return self._shapes.size_bytes + _NODE_BYTES * len(self._nodes)
+        return _NODE_BYTES * len(self._nodes)
 
     def trim(self) -> None:
         """Clear interned nodes and cached steps that exceed their maximum; sets in use stay valid."""
-        self._shapes.trim()
         if len(self._nodes) > MAX_INTERNED_NODES:
             self._nodes.clear()
             self._sets.clear()
 
     def _step(self, stacks: StackSet, symbol: int, keyword: int) -> Step:
-        after: list[StackNode] = []
-        retry: list[StackNode] = []
-        accepted = False
-        for node in stacks.nodes:
-            for path, shape in self._shapes_of(node, symbol, keyword):
-                after += [self._changed(path, change) for change in shape.after]
-                retry += [self._changed(path, change) for change in shape.retry]
-                accepted = accepted or shape.accepted
-        return Step(self._set(after) if after else None, self._set(retry) if retry else None, accepted=accepted)
+        lookahead = _Lookahead(self, symbol, keyword)
+        lookahead.read(stacks.nodes)
+        after, retry = lookahead.after, lookahead.retry
+        return Step(self._set(after) if after else None, self._set(retry) if retry else None, lookahead.accepted)
 
-    def _shapes_of(self, node: StackNode, symbol: int, keyword: int) -> list[tuple[_NodePath, Shape]]:
-        """Return every path from `node` down to the depth that the reductions need, with the step's shape there."""
-        found: list[tuple[_NodePath, Shape]] = []
-        work = [(_NodePath([node]), self._shapes.root(symbol, keyword))]
-        while work:
-            path, level = work.pop()
-            while True:
-                entry = level.get(path.states[-1])
-                if entry is None:
-                    entry = self._shapes.learn(level, path, symbol, keyword)
-                if isinstance(entry, Shape):
-                    found.append((path, entry))
-                    break
-                level = entry
-                if not path.deepen():
-                    work += [(other, level) for other in path.branches()]
-                    if len(work) + len(found) > MAX_PATHS:
-                        raise GrammarBoundError(f"The reductions for one token follow more than {MAX_PATHS} stacks.")
-                    break
-        return found
-
-    def _changed(self, path: _NodePath, change: StackChange) -> StackNode:
-        node = path.nodes[change.popped]
-        for state in change.states:
-            node = self._node(state, (node,))
-        return node
-
-    def _node(self, state: int, parents: tuple[StackNode, ...]) -> StackNode:
+    def node(self, state: int, parents: tuple[StackNode, ...]) -> StackNode:
+        """Return the interned node of a state above its parents."""
         key = parents[0].serial << 16 | state if len(parents) == 1 else (state, *map(_serial_of, parents))
         node = self._nodes.get(key)
         if node is None:
@@ -222,7 +165,7 @@ class StackMachine:
             other = by_state.get(node.state)
             if other is not None and other is not node:
                 parents = {*other.parents, *node.parents}
-                node = self._node(node.state, tuple(sorted(parents, key=_serial_of)))  # noqa: PLW2901
+                node = self.node(node.state, tuple(sorted(parents, key=_serial_of)))  # noqa: PLW2901
             by_state[node.state] = node
         if len(by_state) == 1:
             return self._alone(*by_state.values())
@@ -239,8 +182,87 @@ class StackMachine:
         return node.alone
 
 
-_BELOW = StackNode(BOTTOM, (), 0)
-"""The node below the first state of every stack."""
+class _Lookahead:
+    """The reductions and shifts for one lookahead.
+
+    Attributes:
+        after: Stacks after the lookahead was shifted.
+        retry: Stacks that were reduced at a conflict and need their own lexeme at the same offset.
+        accepted: Whether the end of the text was accepted.
+    """
+
+    def __init__(self, machine: StackMachine, symbol: int, keyword: int) -> None:
+        self._tables, self._node = machine.tables, machine.node
+        self._symbol, self._keyword, self._word = symbol, keyword, symbol if keyword else 0
+        self._seen: set[tuple[StackNode, int]] = set()
+        self._work: list[tuple[StackNode, int]] = []
+        self.after: list[StackNode] = []
+        self.retry: list[StackNode] = []
+        self.accepted = False
+
+    def read(self, nodes: Sequence[StackNode]) -> None:
+        """Follow every reduction that the lookahead allows after the nodes."""
+        for node in nodes:
+            self._work.append((node, self._choose(node.state) if self._keyword else self._symbol))
+        while self._work:
+            each = self._work.pop()
+            if each not in self._seen:
+                if len(self._seen) >= MAX_REDUCTIONS:
+                    raise GrammarBoundError(f"A token needs more than {MAX_REDUCTIONS} reductions of the stacks.")
+                self._seen.add(each)
+                self._act(*each)
+
+    def _choose(self, state: int) -> int:
+        """Return the keyword for a word where the keyword can follow or is reserved; else the symbol."""
+        can_follow = self._tables.actions(state, self._keyword) or self._tables.is_reserved(state, self._keyword)
+        return self._keyword if can_follow else self._symbol
+
+    def _act(self, node: StackNode, symbol: int) -> None:
+        tables, state = self._tables, node.state
+        actions = tables.actions(state, symbol)
+        if not actions and symbol != self._word and self._word and not tables.is_reserved(state, symbol):
+            symbol = self._word
+            actions = tables.actions(state, symbol)
+        for action in actions:
+            if action.kind is _REDUCE:
+                for reduced in self._reduced(node, action):
+                    self._work.append((reduced, symbol))
+                    if len(actions) > 1 and tables.lex_mode(reduced.state) != tables.lex_mode(state):
+                        self.retry.append(reduced)
+            elif action.kind is _SHIFT:
+                if not action.repetition:
+                    shifted = node if action.extra else self._node(action.state, (node,))
+                    self.after += self._settled(shifted)
+            elif action.kind is ActionKind.ACCEPT:
+                self.accepted = True
+
+    def _reduced(self, node: StackNode, reduction: Action, *, is_extra: bool = False) -> list[StackNode]:
+        """Return the nodes after a reduction; an extra leaves no entry."""
+        found: list[StackNode] = []
+        for base in bases_of(node, reduction.child_count):
+            state = self._tables.goto(base.state, reduction.symbol)
+            if state:
+                found.append(base if is_extra and state == base.state else self._node(state, (base,)))
+        return found
+
+    def _settled(self, node: StackNode) -> list[StackNode]:
+        """Reduce a state that ends a non-terminal extra, which needs no lookahead."""
+        if self._tables.lex_mode(node.state).lex_state != NO_LOOKAHEAD:
+            return [node]
+        actions = [each for each in self._tables.actions(node.state, END_SYMBOL) if each.kind is _REDUCE]
+        reduced = (each for action in actions for each in self._reduced(node, action, is_extra=True))
+        return [settled for each in reduced for settled in self._settled(each)]
+
+
+def bases_of(node: StackNode, count: int) -> Collection[StackNode]:
+    """Return the nodes that lie `count` entries below a node."""
+    bases: Collection[StackNode] = (node,)
+    while count and len(bases) == 1:
+        (node,) = bases
+        bases, count = node.parents, count - 1
+    for _ in range(count):
+        bases = dict.fromkeys(parent for each in bases for parent in each.parents)
+    return bases
 
 
 def _serial_of(node: StackNode) -> int:

@@ -6,10 +6,9 @@ Source: `tree_sitter/parser.h`, part of every grammar's source distribution (ABI
 from __future__ import annotations
 
 import ctypes
-import sys
-from dataclasses import dataclass
 from enum import IntEnum
-from itertools import chain
+from struct import iter_unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +17,15 @@ from completion.errors import GrammarUnsupportedError
 
 SUPPORTED_ABI = (13, 14, 15)
 END_SYMBOL = 0
-_NUMBER_BYTES = 16  # of a Python integer in a row, on average: numbers up to 256 and equal ones are shared
-_ENTRY_BYTES = 300  # of a decoded entry with its actions
+_ENTRY_BYTES = 235  # of a decoded entry with its actions
 NO_LOOKAHEAD = 0xFFFF  # lex state of a parse state that ends a non-terminal extra and reduces without a lookahead
 
+Numbers = npt.NDArray[np.signedinteger[Any]]
 
-class _ExternalScanner(ctypes.Structure):
+
+class ExternalScanner(ctypes.Structure):
+    """Addresses of the external scanner's functions, None for none, and of its table of valid tokens."""
+
     _fields_ = (
         ("states", ctypes.c_void_p),
         ("symbol_map", ctypes.POINTER(ctypes.c_uint16)),
@@ -65,7 +67,7 @@ class _LanguageStruct(ctypes.Structure):
         ("lex_fn", ctypes.c_void_p),
         ("keyword_lex_fn", ctypes.c_void_p),
         ("keyword_capture_token", ctypes.c_uint16),
-        ("external_scanner", _ExternalScanner),
+        ("external_scanner", ExternalScanner),
         ("primary_state_ids", ctypes.c_void_p),
         ("name", ctypes.c_char_p),
         ("reserved_words", ctypes.POINTER(ctypes.c_uint16)),
@@ -82,8 +84,7 @@ class ActionKind(IntEnum):
     RECOVER = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """One entry of the parse table.
 
     Attributes:
@@ -102,8 +103,7 @@ class Action:
     child_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LexMode:
+class LexMode(NamedTuple):
     """The tokens that the lexer looks for; parse states with equal modes share one lexeme.
 
     Attributes:
@@ -114,23 +114,15 @@ class LexMode:
 
     lex_state: int
     external_state: int
-    reserved_set: int
-
-
-@dataclass(frozen=True, slots=True)
-class ScannerFunctions:
-    """Addresses of the external scanner's functions and of its table of valid tokens."""
-
-    states: int
-    create: int
-    destroy: int
-    scan: int
-    serialize: int
-    deserialize: int
+    reserved_set: int = 0
 
 
 class Tables:
-    """The parse table and lexer of one grammar; each small row is decoded at its first use."""
+    """The parse table and lexer of one grammar.
+
+    Attributes:
+        scanner: The external scanner; None if the grammar has none.
+    """
 
     def __init__(self, language_address: int) -> None:
         """Read the structure.
@@ -155,62 +147,78 @@ class Tables:
         self.lex_function = int(self._struct.lex_fn)
         self.keyword_function = int(self._struct.keyword_lex_fn or 0)
         self.external_token_count = int(self._struct.external_token_count)
-        self.scanner = self._read_scanner()
-        self.external_symbols = [self._struct.external_scanner.symbol_map[i] for i in range(self.external_token_count)]
-        self._large_rows, self._row_width = self._struct.parse_table, self.symbol_count
-        self._large_states = int(self._struct.large_state_count)
-        self._small_rows: dict[int, dict[int, int]] = {}
+        external = self._struct.external_scanner
+        self.scanner = external if self.external_token_count and external.scan else None
+        self.external_symbols = external.symbol_map[: self.external_token_count]
+        self._table = self._filled_table()
+        self._cells = self._table.reshape(-1).data
         self._entries: dict[int, tuple[Action, ...]] = {}
         self._reserved: dict[int, frozenset[int]] = {0: frozenset()}
-        self._modes: dict[int, LexMode] = {}
+        self._modes = self._lex_modes()
 
-    def _read_scanner(self) -> ScannerFunctions | None:
-        scanner = self._struct.external_scanner
-        if not self.external_token_count or not scanner.scan:
-            return None
-        return ScannerFunctions(
-            int(scanner.states),
-            int(scanner.create or 0),
-            int(scanner.destroy or 0),
-            int(scanner.scan),
-            int(scanner.serialize),
-            int(scanner.deserialize),
-        )
+    def _filled_table(self) -> npt.NDArray[np.uint16]:
+        """Return the parse table with all its rows, 0 in cells without a value.  # [states, symbols].
+
+        The structure has rows of many filled cells as they are. A row of few has a count of groups, each a value, a
+        count of symbols, and the symbols; the groups at the same place of all such rows are read together.
+        """
+        table = np.zeros((self.state_count, self.symbol_count), dtype=np.uint16)
+        large = int(self._struct.large_state_count)
+        table[:large] = np.ctypeslib.as_array(self._struct.parse_table, (large, self.symbol_count))
+        if large == self.state_count:
+            return table
+        at = np.ctypeslib.as_array(self._struct.small_parse_table_map, (self.state_count - large,)).astype(np.int64)
+        data = np.ctypeslib.as_array(self._struct.small_parse_table, (int(at.max()) + 3 * self.symbol_count + 1,))
+        state, left, at = np.arange(large, self.state_count), data[at].astype(np.int64), at + 1
+        while left.any():
+            state, left, at = (each[left > 0] for each in (state, left, at))
+            value, count = data[at], data[at + 1].astype(np.int64)
+            table[np.repeat(state, count), data[spread(at + 2, count)]] = np.repeat(value, count)
+            left, at = left - 1, at + 2 + count
+        return table
+
+    def _lex_modes(self) -> list[LexMode]:
+        """Return the lexer mode of each state; equal ones are one object."""
+        width = 3 if self.abi_version >= 15 else 2
+        known: dict[tuple[int, ...], LexMode] = {}
+        modes = zip(*[iter(self._struct.lex_modes[: width * self.state_count])] * width, strict=True)
+        return [known.setdefault(mode, LexMode(*mode)) for mode in modes]
 
     def actions(self, state: int, symbol: int) -> tuple[Action, ...]:
         """Return the parser's actions in `state` for terminal `symbol`; empty if the symbol cannot follow."""
-        return self.entry(self._value(state, symbol))
-
-    def entry(self, index: int) -> tuple[Action, ...]:
-        """Return the actions of an entry of the parse table; empty for entry 0."""
+        index = self._cells[state * self.symbol_count + symbol]
         entry = self._entries.get(index)
         if entry is None:
             entry = self._entries[index] = self._decode_entry(index)
         return entry
 
-    def cells(self) -> npt.NDArray[np.int64]:
-        """Return each filled cell of the table: state, symbol, entry or next state.  # [3, cells]."""
-        large = np.ctypeslib.as_array(self._large_rows, (self._large_states, self._row_width))
-        states, symbols = large.nonzero()
-        rows = [self._small_row(state) for state in range(self._large_states, self.state_count)]
-        where = np.repeat(np.arange(self._large_states, self.state_count), [len(row) for row in rows])
-        names, values = ([*chain.from_iterable(each)] for each in (rows, (row.values() for row in rows)))
-        columns = (states, where), (symbols, names), (large[states, symbols], values)
-        return np.array([np.concatenate(each) for each in columns], dtype=np.int64)
+    def cells(self) -> Numbers:
+        """Return state, symbol and value of each filled cell, by state.  # [3, cells].
+
+        The value is an entry for a terminal, the next state for another symbol.
+        """
+        source, symbol = self._table.nonzero()
+        return np.array((source, symbol, self._table[source, symbol]))
+
+    def nth_actions(self, last: int, number: int) -> Numbers:
+        """Return one action, by its number from 0, of each entry up to the last; its kind is -1 where there are fewer.
+
+        Returns:
+            Kind, child count, symbol or state, and whether it is a shift that goes to no state.  # [4, entries].
+        """
+        rows = last + 1 + self._struct.parse_actions[8 * last]
+        raw = np.ctypeslib.as_array(self._struct.parse_actions, (8 * rows,)).reshape(-1, 8)
+        row = raw[np.minimum(np.arange(last + 1) + number + 1, rows - 1)].astype(np.int64)
+        kind = np.where(raw[: last + 1, 0] > number, row[:, 0], -1)
+        return np.array([kind, row[:, 1], row[:, 2] | row[:, 3] << 8, row[:, 4] | row[:, 5]])
 
     def goto(self, state: int, symbol: int) -> int:
         """Return the state after a reduction to `symbol` on top of `state`; 0 if there is none."""
-        return self._value(state, symbol)
+        return self._cells[state * self.symbol_count + symbol]
 
     def lex_mode(self, state: int) -> LexMode:
         """Return the lexer mode of a parse state."""
-        mode = self._modes.get(state)
-        if mode is None:
-            width = 3 if self.abi_version >= 15 else 2
-            modes, start = self._struct.lex_modes, state * width
-            mode = LexMode(modes[start], modes[start + 1], modes[start + 2] if width == 3 else 0)
-            self._modes[state] = mode
-        return mode
+        return self._modes[state]
 
     def is_reserved(self, state: int, symbol: int) -> bool:
         """Return whether a keyword is not an identifier in `state` (ABI 15)."""
@@ -237,48 +245,23 @@ class Tables:
 
     @property
     def size_bytes(self) -> int:
-        """Approximate memory of the decoded rows and entries."""
-        rows = sum(sys.getsizeof(row) + _NUMBER_BYTES * len(row) for row in list(self._small_rows.values()))
-        return rows + _ENTRY_BYTES * len(self._entries)
-
-    def _value(self, state: int, symbol: int) -> int:
-        """Return the number in the parse table, 0 for none. A large row is read where it is, a small one is decoded."""
-        if state < self._large_states:
-            inside = 0 <= symbol < self._row_width
-            return int(self._large_rows[state * self._row_width + symbol]) if inside else 0
-        row = self._small_rows.get(state)
-        if row is None:
-            row = self._small_rows[state] = self._small_row(state)
-        return row.get(symbol, 0)
-
-    def _small_row(self, state: int) -> dict[int, int]:
-        """Decode a small row: a count of groups, each a value, a count of symbols, and the symbols."""
-        table = self._struct.small_parse_table
-        position = self._struct.small_parse_table_map[state - self._large_states]
-        groups = table[position]
-        position += 1
-        row: dict[int, int] = {}
-        for _ in range(groups):
-            value, count = table[position], table[position + 1]
-            row.update(dict.fromkeys(table[position + 2 : position + 2 + count], value))
-            position += 2 + count
-        return row
+        """Memory of the table, and approximately of the decoded entries."""
+        return self._table.nbytes + _ENTRY_BYTES * len(self._entries)
 
     def _decode_entry(self, index: int) -> tuple[Action, ...]:
-        if index == 0:
-            return ()
-        data = bytes(self._struct.parse_actions[8 * index : 8 * index + 8])
-        count = data[0]
-        raw = bytes(self._struct.parse_actions[8 * (index + 1) : 8 * (index + 1 + count)])
-        return tuple(_decode_action(raw[8 * i : 8 * i + 8]) for i in range(count))
+        raw = self._struct.parse_actions
+        after = 8 * (index + 1 + raw[8 * index])
+        return tuple(_action(*each) for each in iter_unpack("<BBHBB2x", bytes(raw[8 * (index + 1) : after])))
 
 
-def _decode_action(raw: bytes) -> Action:
-    """Decode a `TSParseAction`, a union of eight bytes."""
-    kind = ActionKind(raw[0])
-    word = int.from_bytes(raw[2:4], "little")
-    if kind is ActionKind.SHIFT:
-        return Action(kind, state=word, extra=bool(raw[4]), repetition=bool(raw[5]))
-    if kind is ActionKind.REDUCE:
-        return Action(kind, symbol=word, child_count=raw[1])
-    return Action(kind)
+def _action(kind: int, child_count: int, result: int, extra: int, repetition: int) -> Action:
+    """Return an action by its part of a `TSParseAction`, a union of eight bytes."""
+    if kind == ActionKind.SHIFT:
+        return Action(ActionKind.SHIFT, state=result, extra=bool(extra), repetition=bool(repetition))
+    return Action(ActionKind(kind), symbol=result, child_count=child_count)
+
+
+def spread(starts: Numbers, counts: Numbers) -> Numbers:
+    """Return the numbers from each start on, as many as its count, one start after the other."""
+    ends = np.cumsum(counts)
+    return np.repeat(starts - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)

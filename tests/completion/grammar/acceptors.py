@@ -7,14 +7,14 @@ from functools import cache
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.grammar import Grammars
 from completion.grammar.lr.acceptor import Acceptor
-from completion.grammar.lr.compiled_lexer import CompiledLexer
+from completion.grammar.lr.lexer import Lexer
 from completion.grammar.lr.tables import Tables
 from completion.request import GrammarMode
 from completion.syntax.languages import LANGUAGES, language_address
 from tests.completion.grammar.lr.python_lexer import PythonLexer
 
 GRAMMARS = Grammars()
-LEXERS = {"python": PythonLexer, "compiled": CompiledLexer}
+LEXERS = {"python": PythonLexer, "compiled": Lexer}
 
 
 @cache

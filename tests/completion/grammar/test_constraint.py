@@ -2,9 +2,8 @@
 
 import pytest
 
-from completion.grammar.constraint import GrammarConstraint
+from completion.grammar.constraint import GrammarConstraint, OffReason
 from completion.grammar.lr.acceptor import Acceptor
-from completion.grammar.no_acceptor import NoAcceptor, OffReason
 from completion.prompt.healing import heal
 from completion.request import GrammarMode
 from tests.completion.grammar.acceptors import GRAMMARS
@@ -14,7 +13,7 @@ STRICT = GrammarMode.STRICT
 
 def opened(prefix, suffix="", language="python", healed=""):
     constraint = GrammarConstraint.open(GRAMMARS, language, prefix, suffix, STRICT, healed)
-    assert isinstance(constraint, GrammarConstraint), constraint
+    assert constraint.root is not None, constraint.off_reason
     return constraint
 
 
@@ -31,7 +30,7 @@ def opened(prefix, suffix="", language="python", healed=""):
 )
 def test_a_request_without_an_acceptor_gives_the_reason(language, prefix, mode, reason):
     off = GrammarConstraint.open(GRAMMARS, language, prefix, "", mode)
-    assert isinstance(off, NoAcceptor)
+    assert off.root is None
     assert off.off_reason is reason
 
 
@@ -79,6 +78,19 @@ def test_a_cut_in_the_healed_run_does_not_end_the_search_for_one_after_it():
 def test_the_longest_passing_cut_excludes_a_closer_that_the_suffix_has():
     constraint = opened("x = f(", ")\ny = 1\n")
     assert constraint.longest_passing_cut(b"a, b)") == len(b"a, b")
+
+
+@pytest.mark.parametrize(
+    ("language", "prefix", "middle", "suffix", "kept"),
+    [
+        ("javascript", "f(x, args.con", "cat(b}), c).then(({ d }) => {", "\n  g();\n});\n", "cat"),
+        ("java", "class A {\n    A(Obj", "ect a) throws) E {", "\n        super(a);\n    }\n}\n", "ect a) throws"),
+        ("rust", "fn f() {\n    let x = g(", "a]);", "\n    h();\n}\n", ""),
+    ],
+)
+def test_a_broken_text_is_cut_where_something_joins_the_document_without_it(language, prefix, middle, suffix, kept):
+    """The document has an error without it, too, as its line is not written yet."""
+    assert opened(prefix, suffix, language).longest_passing_cut(middle.encode()) == len(kept)
 
 
 def test_a_cut_never_adds_errors_to_a_sound_document():

@@ -36,11 +36,10 @@ def test_a_grammars_size_is_that_of_its_objects_within_a_third(language):
 
     machine, tables = grammar.acceptor.machine, grammar.tables
     exact = size_of(
-        tables._small_rows,
+        tables._table,
         tables._entries,
         machine._nodes,
         machine._sets,
-        machine._shapes._roots,
         grammar.acceptor._probed,
         grammar.acceptor.literals._by_start,
         grammar.prefixes._known,

@@ -29,7 +29,7 @@ def typed(language, grammars, cursors):
     text, faults = SAMPLES[language], []
     for at in cursors:
         opened = GrammarConstraint.open(grammars, language, text[:at], text[at:], GrammarMode.STRICT)
-        snapshot = opened.root if isinstance(opened, GrammarConstraint) else None
+        snapshot = opened.root
         for start in range(at, len(text), PIECE_BYTES):
             if snapshot is not None:
                 snapshot = opened.advance(snapshot, text[start : start + PIECE_BYTES].encode())

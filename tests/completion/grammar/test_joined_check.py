@@ -5,7 +5,7 @@ import random
 import pytest
 
 from completion.grammar.constraint import GrammarConstraint
-from completion.grammar.joined_check import JoinedCheck, PythonJoinedCheck
+from completion.grammar.joined import JoinedCheck
 from completion.grammar.joining import Missing
 from completion.grammar.parsed_documents import load_documents
 from completion.request import GrammarMode
@@ -175,7 +175,7 @@ def test_before_code_the_word_at_the_cursor_is_no_error_that_another_one_may_rep
 )
 def test_what_python_refuses_because_of_a_completion_is_its_error_on_whatever_line_it_is_named(before, middle, after):
     document = (before + after).encode()
-    check = PythonJoinedCheck(load_documents("python").document(document), len(before), len(before))
+    check = JoinedCheck(load_documents("python").document(document), len(before), len(before), has_compiler=True)
     assert check.adds_errors(middle.encode())
 
 
@@ -192,5 +192,5 @@ def test_what_python_refuses_because_of_a_completion_is_its_error_on_whatever_li
 )
 def test_what_python_refuses_without_a_completion_is_no_error_of_it(before, middle, after):
     document = (before + after).encode()
-    check = PythonJoinedCheck(load_documents("python").document(document), len(before), len(before))
+    check = JoinedCheck(load_documents("python").document(document), len(before), len(before), has_compiler=True)
     assert not check.adds_errors(middle.encode())

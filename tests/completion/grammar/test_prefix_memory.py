@@ -5,10 +5,10 @@ import random
 import pytest
 
 from completion.errors import PrefixTooLargeError
+from completion.grammar.joint import HORIZON_BYTES, Fit, Joint
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.parsed_documents import skippable_prefix_parts
 from completion.grammar.prefix_memory import MAX_READ_BYTES, PrefixMemory
-from completion.grammar.suffix_check import HORIZON_BYTES, SuffixCheck
 from tests.completion.grammar.acceptors import GRAMMARS, acceptor_of, stacks_of
 from tests.completion.grammar.samples import SAMPLES
 
@@ -130,10 +130,10 @@ def test_a_beginning_that_no_file_has_is_remembered(memory):
     assert memory.read(text + b"z = 2\n", lambda: pytest.fail("the beginning is known")) is None
 
 
-@pytest.mark.parametrize(("length", "passes"), [(HORIZON_BYTES + 1, True), (HORIZON_BYTES, False)])
-def test_a_line_after_the_cursor_counts_only_if_it_ends_before_the_horizon(length, passes):
+@pytest.mark.parametrize(("length", "fit"), [(HORIZON_BYTES + 1, Fit.YES), (HORIZON_BYTES, Fit.SO_FAR)])
+def test_a_line_after_the_cursor_counts_only_if_it_ends_before_the_horizon(length, fit):
     acceptor = acceptor_of("python")
     suffix = (b"y = 1\n" * HORIZON_BYTES)[: length - 10].rpartition(b"\n")[0] + b"\n"
     suffix += b"= broken".ljust(length - 1 - len(suffix)) + b"\n"
     assert len(suffix) == length
-    assert SuffixCheck(acceptor, suffix).passes(acceptor.start()) is passes
+    assert Joint(acceptor, suffix).fit(acceptor.start()) is fit

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import completion
-from completion.grammar.skippable_parts import skippable_parts
+from completion.grammar.parsed_documents import skippable_parts
 from completion.syntax.trees import parse
 from tests.completion.grammar.acceptors import GRAMMARS, stacks_of
 from tests.completion.grammar.samples import SAMPLES

@@ -1,4 +1,4 @@
-"""The reference lexer: does the same as `completion.grammar.lr.compiled_lexer` with callbacks in Python."""
+"""The reference lexer: does the same as `completion.grammar.lr.lexer` with callbacks in Python."""
 
 from __future__ import annotations
 

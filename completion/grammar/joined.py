@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import ast
-import warnings
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from tree_sitter import Node, Tree
+from tree_sitter import Tree
 
-from completion.grammar.newer_syntax import without_newer_syntax
+from completion.errors import ParseLimitError
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
+from completion.grammar.python_check import python_passes
 from completion.syntax.brackets import goes_on
 from completion.syntax.languages import LANGUAGES
+from completion.syntax.parsing import Parsing
 from completion.syntax.trees import error_count
 
-_MAX_COMPILED_BYTES = 200_000  # of the part around the completion that Python's compiler reads
+MAX_JOINED_PARSES = 8
+"""Maximum number of cuts of one finished completion that are parsed in the document."""
+_MAX_GROWING_PARSES = 2  # the same after one token of an unfinished completion; a later one tries again
+_GROWTH_BYTES = 16  # growth of a line until the document is parsed again
 _KEPT_CHECKS = 4  # of requests, each of which asks several questions
-_FUNCTION = "function_definition"
-_BLOCKS = frozenset({_FUNCTION, "class_definition", "decorated_definition"})
 
 
 @dataclass(slots=True)
@@ -44,15 +46,16 @@ class _Joined:
 class JoinedCheck:
     """Parses prefix + middle + suffix and compares its errors with those of the document."""
 
-    def __init__(self, document: ParsedDocument, start: int, end: int) -> None:
+    def __init__(self, document: ParsedDocument, start: int, end: int, *, has_compiler: bool = False) -> None:
         """Prepare the check without parsing.
 
         Args:
             document: The document without the completion.
             start: Offset in bytes where the completion begins.
             end: Offset of the cursor in bytes; the healed run is between `start` and `end`.
+            has_compiler: Whether Python's own compiler is asked, too.
         """
-        self._document, self._start, self._end = document, start, end
+        self._document, self._start, self._end, self._has_compiler = document, start, end, has_compiler
         self._last: _Joined | None = None
 
     @cached_property
@@ -127,88 +130,103 @@ class JoinedCheck:
         return self._last
 
     def _passes_joined(self, middle: bytes, replaced: int) -> bool:
-        joined = self._join(middle, replaced)
+        """Return the verdict of the language's own parser, if there is one."""
+        joined, without = self._join(middle, replaced), (self._document.tree, self._document.text)
         if joined.passes is None:
-            joined.passes = self._passes(joined.tree, joined.text, middle)
+            end = self._start + len(middle)
+            joined.passes = not self._has_compiler or python_passes(joined.tree, joined.text, without, self._start, end)
         return joined.passes
-
-    def _passes(self, tree: Tree, text: bytes, middle: bytes) -> bool:  # noqa: ARG002  for a language's own parser
-        """Return the verdict of the language's own parser on the completion."""
-        return True
-
-
-class PythonJoinedCheck(JoinedCheck):
-    """The joined check for Python, which also uses Python's own compiler: it finds more errors than the grammar."""
-
-    def _passes(self, tree: Tree, text: bytes, middle: bytes) -> bool:
-        """Return whether Python's compiler finds no error before the first one of the document without the completion.
-
-        It names one error only, and may name it on a later line than the one that causes it.
-        """
-        start, end = self._start, self._start + len(middle)
-        first, last = _block_around(tree.root_node, start, end)
-        first = text.rfind(b"\n", 0, first) + 1
-        if last - first > _MAX_COMPILED_BYTES:
-            return True
-        line = _first_error(tree, text, first, last)
-        begin = text.count(b"\n", first, start) + 1
-        if line is None or line < begin:
-            return True
-        if line <= begin + middle.count(b"\n"):
-            return False
-        without, grown = self._document, len(text) - len(self._document.text)
-        own = _first_error(without.tree, without.text, first, last - grown)
-        added = text.count(b"\n", first, last) - without.text.count(b"\n", first, last - grown)
-        return own is not None and (own < begin or line >= own + added)
 
 
 @lru_cache(maxsize=_KEPT_CHECKS)
 def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
-    check = PythonJoinedCheck if LANGUAGES[language].indented else JoinedCheck
-    return check(load_documents(language).document(text), start, end)
+    return JoinedCheck(load_documents(language).document(text), start, end, has_compiler=LANGUAGES[language].indented)
 
 
-def ask(
+def _ask(
     question: Callable[..., bool], language: str, text: bytes, start: int, end: int, *arguments: bytes | int
 ) -> bool:
     """Return what a method of `JoinedCheck` returns for a document."""
     return question(_check(language, text, start, end), *arguments)
 
 
-def _block_around(root: Node, start: int, end: int) -> tuple[int, int]:
-    """Return start and end of the innermost sound definition around the range that is in no function; else of all.
+@dataclass(slots=True)
+class JoinedDocument:
+    """Runs `JoinedCheck` for one document; after parsing exceeds a bound, every completion passes.
 
-    The names of an enclosing function belong to a function in it.
+    Attributes:
+        parsing: Runs the functions that parse.
+        language: LSP identifier of a language with a grammar.
+        text: The whole document without the completion.
+        start: Offset in bytes where the completion begins.
+        end: Offset of the cursor in bytes; the healed run is between `start` and `end`.
+        tried: Length of the last unfinished completion that was parsed; far below zero before the first.
+        is_beyond_limit: Whether parsing exceeded a bound.
     """
-    node, found = root, (root.start_byte, root.end_byte)
-    while True:
-        inner = next((c for c in node.children if c.start_byte < start and c.end_byte > end), None)
-        if inner is None:
-            return found
-        if inner.type in _BLOCKS and not inner.has_error:
-            found = (inner.start_byte, inner.end_byte)
-        if inner.type == _FUNCTION:
-            return found
-        node = inner
+
+    parsing: Parsing
+    language: str
+    text: bytes
+    start: int
+    end: int
+    tried: int = -1_000_000
+    is_beyond_limit: bool = False
+
+    @property
+    def healed_bytes(self) -> int:
+        """Length of the healed run."""
+        return self.end - self.start
+
+    def sound(self, middle: bytes, replaced: int = 0) -> bool:
+        """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
+        return self._ask(JoinedCheck.sound, middle, replaced, at_limit=True)
+
+    def blind(self) -> bool:
+        """Return whether the cursor is in a part of the document that tree-sitter does not understand."""
+        return self._ask(JoinedCheck.blind, at_limit=True)
+
+    def mends(self, middle: bytes, replaced: int = 0) -> bool:
+        """Return `JoinedCheck.mends` of the document."""
+        return self._ask(JoinedCheck.mends, middle, replaced, at_limit=True)
+
+    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
+        """Return whether the document has more errors with `middle` than without it."""
+        return self._ask(JoinedCheck.adds_errors, middle, replaced, at_limit=False)
+
+    def first_sound(self, offsets: Sequence[int], middle: bytes, replaced: int = 0) -> int:
+        """Return the first of `offsets` at which a cut of `middle` adds no errors; 0 if there is none."""
+        cuts = (offset for offset in offsets[:MAX_JOINED_PARSES] if not self.adds_errors(middle[:offset], replaced))
+        return next(cuts, 0)
+
+    def growing_cut(self, middle: bytes, known: int, is_joined: Callable[[], bool]) -> int:
+        """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
+
+        To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
+
+        Args:
+            middle: The unfinished completion.
+            known: Number of its bytes that add none.
+            is_joined: Returns whether the document is sound with it and what is missing; called after an error.
+        """
+        if len(middle) < self.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, self.tried) :]:
+            return known
+        self.tried = len(middle)
+        offsets = [offset for offset in line_ends(middle) if offset > known]
+        if self.adds_errors(middle) and is_joined():
+            return len(middle)
+        return self.first_sound(offsets[:_MAX_GROWING_PARSES], middle) or known
+
+    def _ask(self, question: Callable[..., bool], *arguments: bytes | int, at_limit: bool) -> bool:
+        if self.is_beyond_limit:
+            return at_limit
+        try:
+            return self.parsing(_ask, question, self.language, self.text, self.start, self.end, *arguments)
+        except ParseLimitError:
+            self.is_beyond_limit = True
+            return at_limit
 
 
-def _first_error(tree: Tree, text: bytes, first: int, last: int) -> int | None:
-    """Return the line of the first error in a part of a text that starts a line, counted from 1; None without one."""
-    wrapper = b"if 1:\n" if text[first : first + 1] in (b" ", b"\t") else b""
-    line = error_line(wrapper + text[first:last])
-    if line is not None:
-        line = error_line(wrapper + without_newer_syntax(tree, text, first, last))
-    return line if line is None else line - len(wrapper[:1])
-
-
-def error_line(source: bytes) -> int | None:
-    """Return the line, counted from 1, of the first error that Python's compiler finds; None if there is none."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            compile(source, "<text>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)  # as cells may have
-    except SyntaxError as error:
-        return error.lineno or 0
-    except (ValueError, RecursionError, MemoryError):  # NUL bytes; nesting deeper than the parser's stack
-        return 0
-    return None
+def line_ends(middle: bytes) -> list[int]:
+    """Return the whole length, then the ends of the earlier lines, the longest first."""
+    ends = [match.start() for match in re.finditer(rb"\r?\n", middle)]
+    return sorted({len(middle), *ends} - {0}, reverse=True)
