@@ -64,7 +64,6 @@ TABLES: dict[str, Table] = {
     "families": Table(_ONE, _rows(
         "families",
         ("families", COUNT, "families"),
-        ("all by a forward pass of our own", "{}", "own_forward_pass"),
         ("largest difference of a logit from transformers, fp32", "{:.1e}", "largest_logit_difference"),
         ("excess of negative log-likelihood, int8", "{:.4f}", "worst_nll_excess"),
         ("rows of a draft tree have the bits of single steps", "{}", "row_independence"),
@@ -106,7 +105,6 @@ TABLES: dict[str, Table] = {
         ("memory", MB, "index_mb"),
         ("time of an edit, 95th percentile", "{:.1f} ms", "edit_ms"),
         ("time of a lookup, 95th percentile", "{:.3f} ms", "lookup_ms"),
-        ("time of requests during indexing over that without", RATIO, "latency_ratio_while_indexing"),
     )),
     "memory": Table(_ONE, _rows(
         "memory",
@@ -138,7 +136,6 @@ TABLES: dict[str, Table] = {
         ("sessions", COUNT, "sessions"),
         ("time from a key to the first text, median", MS, "first_text_p50_ms"),
         ("the same, 95th percentile", MS, "first_text_p95_ms"),
-        ("first line, median", MS, "first_line_p50_ms"),
         ("characters saved", SHARE, "saved_characters"),
         ("keys with text on the screen", SHARE, "keys_with_text"),
         ("first lines that are exact, of those shown", SHARE, "exact_first_line"),
@@ -149,7 +146,6 @@ TABLES: dict[str, Table] = {
     "typing_ablation": Table(_ONE, _rows(
         "typing_ablation",
         ("requests with a suggestion", COUNT, "offered"),
-        ("first suggestion completes the line", COUNT, "right"),
         ("time to the complete suggestion without drafts, over that with them", RATIO, "drafts_whole_p50_ratio"),
         ("processor time without drafts, over that with them", RATIO, "drafts_cpu_ratio"),
         ("processor time without PIE, over that with it", RATIO, "pie_cpu_ratio"),
@@ -157,8 +153,6 @@ TABLES: dict[str, Table] = {
         ("suggestions that break the file, without the grammar", COUNT, "grammar_broken_without"),
         ("the same, with it", COUNT, "grammar_broken_with"),
         ("right lines that the grammar costs", COUNT, "grammar_right_lost"),
-        ("right lines that the search for the likeliest line wins", COUNT, "search_right_won"),
-        ("answers in which only an alternative is right", COUNT, "alternatives_right_won"),
     )),
     "pregeneration": Table(_ONE, _rows(
         "pregeneration",
@@ -177,7 +171,6 @@ TABLES: dict[str, Table] = {
         "debounce",
         ("requests avoided", SHARE, "requests_avoided"),
         ("answers that still fit when they come, over the fixed wait's", RATIO, "answers_kept"),
-        ("additional wait, mean", "{:.1f} ms", "added_delay_ms"),
     )),
     "team": Table(("first text of people who type at once", "median, ms", "95th percentile, ms"), tuple(
         Row(f"{count}", "{:,.0f}", (f"team/ttft_p50_ms/draftline/{count}", f"team/ttft_p95_ms/draftline/{count}"))
@@ -204,7 +197,6 @@ TABLES: dict[str, Table] = {
         ("best of three branches: exact, in percent", "{:.1f}", "branches_best_exact_match_k3"),
         ("best of three superposed", "{:.1f}", "superposed_best_exact_match_k3"),
         ("best of three samples", "{:.1f}", "samples_best_exact_match_k3"),
-        ("distinct texts", SHARE, "distinct_share"),
     )),
     "grammar": Table(_ONE, _rows(
         "grammar",
@@ -221,7 +213,6 @@ TABLES: dict[str, Table] = {
         ("completions", COUNT, "completions"),
         ("new syntax errors without the grammar", COUNT, "errors_without"),
         ("new syntax errors with it", COUNT, "errors_with"),
-        ("exact matches gained", SHARE, "exact_match_change"),
         ("share of the decode time, prepared document", SHARE, "overhead"),
     )),
     "gate": Table(_ONE, _rows(
@@ -238,7 +229,6 @@ TABLES: dict[str, Table] = {
         ("the same, or that change the right lines", SHARE, "precision_place"),
         ("later changes that they make completely", SHARE, "coverage_exact"),
         ("complete files in which nothing is shown", SHARE, "quiet_rate"),
-        ("proposals", COUNT, "proposals"),
         ("ranking of the proposals by the gate (AUC)", RATIO, "judge_auc"),
         ("time from the last key to an edit, with the plugin's pause of 100 ms", MS, "p50_ms"),
         ("what finding one adds to a completion, median", "{:.1f} ms", "key_overhead_ms"),
