@@ -21,7 +21,7 @@ from drafting.sources.ngram_model import NgramModel
 from drafting.sources.prompt_lookup import PromptLookup
 from drafting.sources.token_recycling import RecyclingArrays, empty_recycling, recycle
 from drafting.sources.workspace_index import WorkspaceIndex
-from drafting.tree_growth import Sources, draft, expand, grow
+from drafting.tree_growth import Sources, expand, grow
 from drafting.verifier import AcceptedPath
 
 UNGUESSED_SHARE = 0.2
@@ -169,10 +169,9 @@ class DraftingSession:
         costs_ms = self._costs_ms(len(self._certain) + shared.rows, shared.attempts)
         if len(costs_ms) == 0:
             return DraftTree.empty()
-        if allowed is None:
-            return self._tree(draft(pool, sources, calibration, costs_ms))
         expand(pool, sources, calibration, -1, 1.0)
-        self._keep_allowed(allowed)
+        if allowed is not None:
+            self._keep_allowed(allowed)
         return self._tree(grow(pool, sources, calibration, costs_ms))
 
     def _costs_ms(self, rows: int, attempts: int) -> FloatArray:

@@ -182,7 +182,8 @@ def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms:
         node = pool.size[1]
         pool.size[1] += 1
         pool.nodes[best], pool.picked[node] = node, best
-        pool.tails[node + 1, :-1] = pool.tails[pool.parents[best] + 1, 1:]
+        for i in range(pool.tails.shape[1] - 1):  # numba takes a second to compile a copy of slices
+            pool.tails[node + 1, i] = pool.tails[pool.parents[best] + 1, i + 1]
         pool.tails[node + 1, -1] = pool.tokens[best]
         expected += chance
         best_goodput = max(best_goodput, expected / costs_ms[node + 1])
@@ -190,10 +191,3 @@ def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms:
             here, path = np.int64(node), np.float64(pool.paths[best])  # the types of a call by Python
             expand(pool, sources, calibration, here, path)  # type: ignore[arg-type]
     return best_cut(pool.paths[pool.picked[: pool.size[1]]], costs_ms)
-
-
-@compiled
-def draft(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms: FloatArray) -> int:
-    """Grow a whole tree from the context's tail in an otherwise empty pool, and return what `grow` returns."""
-    expand(pool, sources, calibration, -1, 1.0)
-    return grow(pool, sources, calibration, costs_ms)

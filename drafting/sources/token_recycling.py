@@ -136,7 +136,8 @@ def write_rows(memory: RecyclingArrays, before: IntArray, tokens: IntArray, tops
     for i in range(len(tokens)):
         if tokens[i] >= 0:
             row = claim_row(memory, before[i], tokens[i])
-            memory.candidates[row, :width] = tops[i, :width]
+            for rank in range(width):
+                memory.candidates[row, rank] = tops[i, rank]
             memory.clock[0] += 1
             memory.ages[row] = memory.clock[0]
 

@@ -59,7 +59,7 @@ def _going_on(layer: int, sizes: Sizes, rows: RowsView) -> int:
     return len(rows.slots) if layer < sizes.layers - 1 else len(rows.wanted)
 
 
-@inner
+@njit(inline="always")
 def _attention_block(
     thread: int, layer: int, sizes: Sizes, table: IntArray, rows: RowsView, sequences: Sequences, buffers: Buffers
 ) -> None:
@@ -79,7 +79,7 @@ def _attention_block(
     _add_product(thread, stage + 5, count, sizes, attention, matrix, norm, buffers)
 
 
-@inner
+@njit(inline="always")
 def _mlp_block(thread: int, layer: int, sizes: Sizes, columns: IntArray, count: int, buffers: Buffers) -> None:
     """Compute x += W_down · (f(W_gate · norm(x)) ⊙ W_up · norm(x)), or W_down · f(W_up · norm(x)) without gate."""
     stage = layer * LAYER_STAGES + 7
@@ -121,7 +121,7 @@ def _add_product(
     wait(counters, stage + 1, count)
 
 
-@inner
+@njit(inline="always")
 def _head(thread: int, sizes: Sizes, columns: IntArray, buffers: Buffers, outputs: Outputs) -> None:
     """Compute the logits of the first rows, and the maximum of every 64."""
     stage, count = sizes.layers * LAYER_STAGES, len(outputs.logits)
