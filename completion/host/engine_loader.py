@@ -28,7 +28,7 @@ from completion.host.process.clients import owner_of
 from completion.host.server import HostSettings
 from completion.memory import free_bytes, free_gpu_bytes, trim_gpu
 from completion.model.int8.kernels.processor import processor_flags
-from completion.model.store.apart import run_apart
+from completion.model.store.apart import begin_apart, run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.paths import cache_dir, writing_to
 from completion.progress import FIRST_START, Progress, report_if_slow, share, silent
@@ -102,24 +102,12 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
             try_apart(settings, image, progress)
         else:
             Thread(target=import_module, args=("completion.engine",)).start()  # this process only waits
-            _beside(f"{_CALLS}:compile_drafting")
+            begin_apart(f"{_CALLS}:compile_drafting", _LONGEST_TRIAL_S)  # on another processor
             run_apart(f"{_CALLS}:call_kernels", settings, str(untried), progress=progress)
             trial = partial(try_apart, settings, image, silent)
     use_image(untried if trial else image)
     note_use(image, time.time())
     return trial
-
-
-def _beside(function: str) -> None:
-    """Let a child of its own compile what another one needs at its end, on another processor."""
-
-    def run() -> None:
-        try:
-            run_apart(function, progress=silent, limit_s=_LONGEST_TRIAL_S)
-        except ModelError as error:
-            _log.warning("The other child compiles all kernels: %s", error)
-
-    Thread(target=run, daemon=True).start()
 
 
 def try_apart(settings: HostSettings, image: Path, progress: Progress) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import pkgutil
@@ -13,7 +14,9 @@ from typing import IO, cast
 
 from completion.errors import ModelError
 from completion.paths import module_environment
-from completion.progress import Progress, called_after
+from completion.progress import Progress, called_after, silent
+
+_log = logging.getLogger(__name__)
 
 
 def run_apart(function: str, *arguments: object, progress: Progress, limit_s: float | None = None) -> None:
@@ -49,6 +52,18 @@ def run_apart(function: str, *arguments: object, progress: Progress, limit_s: fl
             ) from None
         finally:
             child.kill()  # if the progress callback raised; without effect at the end
+
+
+def begin_apart(function: str, limit_s: float) -> None:
+    """Call `function(progress)` in a child process that nobody waits for. If it fails, that is logged."""
+
+    def run() -> None:
+        try:
+            run_apart(function, progress=silent, limit_s=limit_s)
+        except ModelError as error:
+            _log.warning("%s has not ended: %s", function, error)
+
+    Thread(target=run, daemon=True).start()
 
 
 def _follow(messages: IO[bytes], progress: Progress) -> None:

@@ -16,13 +16,7 @@ from completion.model.int8.kernels import kernel_sources
 from completion.model.int8.kernels.attention import attend, cache_of, write_row
 from completion.model.int8.kernels.attention_product import TILE_QUERIES
 from completion.model.int8.kernels.instructions.amx import configure, release
-from completion.model.int8.kernels.int8_product import (
-    Inputs,
-    Matrix,
-    Target,
-    multiply_panel,
-    uses_amx,
-)
+from completion.model.int8.kernels.int8_product import Inputs, Matrix, Target, multiply_panel, uses_amx
 from completion.model.int8.kernels.row_operations import add_row, normalise_row, normalise_wholly, quantise_row
 from completion.model.int8.kernels.sizes import (
     ADD,
