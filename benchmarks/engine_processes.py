@@ -47,7 +47,13 @@ def engine_processes(environment: Mapping[str, str]) -> list[psutil.Process]:
 
 def used_cpu_s(processes: Sequence[psutil.Process]) -> float:
     """Return the processor seconds that these processes, and children of theirs that ended, used since they started."""
-    return sum(sum(process.cpu_times()[:4]) for process in processes)
+    seconds = 0.0
+    for process in processes:
+        with suppress(
+            psutil.NoSuchProcess
+        ):  # it has ended, as the trial of a first start does: its parent has its time
+            seconds += sum(process.cpu_times()[:4])
+    return seconds
 
 
 def end_engines(environment: Mapping[str, str]) -> None:
