@@ -51,7 +51,7 @@ def used_cpu_s(processes: Sequence[psutil.Process]) -> float:
     for process in processes:
         with suppress(
             psutil.NoSuchProcess
-        ):  # it has ended, as the trial of a first start does: its parent has its time
+        ):  # it has ended, as a trial does: its parent has its time
             seconds += sum(process.cpu_times()[:4])
     return seconds
 
