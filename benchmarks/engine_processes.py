@@ -49,9 +49,7 @@ def used_cpu_s(processes: Sequence[psutil.Process]) -> float:
     """Return the processor seconds that these processes, and children of theirs that ended, used since they started."""
     seconds = 0.0
     for process in processes:
-        with suppress(
-            psutil.NoSuchProcess
-        ):  # it has ended, as a trial does: its parent has its time
+        with suppress(psutil.NoSuchProcess):  # it has ended, as a trial does: its parent has its time
             seconds += sum(process.cpu_times()[:4])
     return seconds
 
