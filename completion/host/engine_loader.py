@@ -78,9 +78,10 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
 def compile_once(settings: HostSettings, progress: Progress, image: Path | None = None) -> Callable[[], None] | None:
     """Take the kernels' machine code from an image; at an installation's first start, a child process writes it.
 
-    The child calls every kernel, which also fills numba's cache. Until the returned trial has ended, the image has
-    another name. If the host ends before, by a fault of the code perhaps, the next one tries the image before it takes
-    it. Backends that run in torch are left alone: their libraries take more memory than the compiler.
+    Two children compile most kernels into numba's cache while one packs the model; then a child calls every kernel.
+    Until the returned trial has ended, the image has another name. If the host ends before, by a fault of the code
+    perhaps, the next one tries the image before it takes it. Backends that run in torch are left alone: their
+    libraries take more memory than the compiler.
 
     Args:
         settings: The host's; the child loads the same model.
@@ -102,8 +103,14 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
             try_apart(settings, image, progress)
         else:
             Thread(target=import_module, args=("completion.engine",)).start()  # this process only waits
-            begin_apart(f"{_CALLS}:compile_drafting", _LONGEST_TRIAL_S)  # on another processor
-            run_apart(f"{_CALLS}:call_kernels", settings, str(untried), progress=progress)
+            compilers = [
+                begin_apart(f"{_CALLS}:{name}", _LONGEST_TRIAL_S) for name in ("compile_pass", "compile_drafting")
+            ]
+            run_apart(f"{_CALLS}:prepare_model", settings, progress=share(progress, 0.0, 0.5))
+            progress(FIRST_START, 0.5)
+            for each in compilers:
+                each.join()
+            run_apart(f"{_CALLS}:call_kernels", settings, str(untried), progress=share(progress, 0.5, 1.0))
             trial = partial(try_apart, settings, image, silent)
     use_image(untried if trial else image)
     note_use(image, time.time())

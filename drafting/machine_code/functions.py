@@ -12,6 +12,9 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core.types.misc import unliteral
 
+from drafting.machine_code.libraries import emit_what_is_called
+
+emit_what_is_called()
 Function = TypeVar("Function", bound=Callable[..., object])
 
 

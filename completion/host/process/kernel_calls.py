@@ -14,6 +14,7 @@ from completion.edits import LineEdit, NextEditRequest
 from completion.host.engine_loader import load_engine
 from completion.host.engine_protocol import EngineLike
 from completion.host.server import HostSettings
+from completion.model.int8.rehearsal import rehearse
 from completion.paths import writing_to
 from completion.progress import FIRST_START, Progress, share, silent
 from completion.request import (
@@ -48,6 +49,23 @@ _FIRST_EDITS = NextEditRequest(
     (LineEdit(0, ("def sum(first, second):",), ("def total(first, second):",)),),
     "python",
 )
+
+
+def prepare_model(settings: HostSettings, progress: Progress) -> None:
+    """Convert and pack the model, where that was not done.
+
+    Raises:
+        DraftlineError: The model cannot be loaded.
+    """
+    from completion.model.loading import load_model  # noqa: PLC0415  (the children that compile need no model)
+
+    load_model(settings.model, backend=settings.backend, mapped=True, progress=progress)
+
+
+def compile_pass(progress: Progress) -> None:
+    """Compile the kernels of a pass into numba's cache."""
+    rehearse()
+    progress(FIRST_START, 1.0)
 
 
 def compile_drafting(progress: Progress) -> None:

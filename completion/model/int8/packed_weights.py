@@ -68,7 +68,7 @@ class PackedWeights:
     """
 
     architecture: Architecture
-    embeddings: FileRows
+    embeddings: FileRows | IntArray
     sections: dict[str, Section]
     folder: Path
     mapping: mmap.mmap | None = None

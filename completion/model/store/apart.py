@@ -54,8 +54,8 @@ def run_apart(function: str, *arguments: object, progress: Progress, limit_s: fl
             child.kill()  # if the progress callback raised; without effect at the end
 
 
-def begin_apart(function: str, limit_s: float) -> None:
-    """Call `function(progress)` in a child process that nobody waits for. If it fails, that is logged."""
+def begin_apart(function: str, limit_s: float) -> Thread:
+    """Call `function(progress)` in a child process; return a thread that ends with it. If it fails, that is logged."""
 
     def run() -> None:
         try:
@@ -63,7 +63,9 @@ def begin_apart(function: str, limit_s: float) -> None:
         except ModelError as error:
             _log.warning("%s has not ended: %s", function, error)
 
-    Thread(target=run, daemon=True).start()
+    following = Thread(target=run, daemon=True)
+    following.start()
+    return following
 
 
 def _follow(messages: IO[bytes], progress: Progress) -> None:

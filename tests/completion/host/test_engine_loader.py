@@ -80,7 +80,7 @@ def test_the_engine_is_loaded_apart_once_for_an_installation(tmp_path: Path) -> 
 
     assert "Loading the model" in first
     assert trial is None
-    assert [sentence for sentence in reports if sentence == "Loading the model"] == ["Loading the model"]
+    assert "Loading the model" not in reports[len(first) :]
 
 
 @pytest.mark.skipif(not IS_LINKABLE, reason="machine code is kept on Linux with x86 only")
