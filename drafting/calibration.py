@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drafting.arrays import FloatArray, IntArray
-from drafting.compiled import compiled
+from drafting.compiled import compiled, compiled_within
 from drafting.sources import prompt_lookup, token_recycling
 
 PROMPT, WORKSPACE, PATTERN, RECYCLING = 0, 1, 2, 3
@@ -53,7 +53,7 @@ class CalibrationArrays(NamedTuple):
     weights: FloatArray
 
 
-@compiled
+@compiled_within
 def logit_of(calibration: CalibrationArrays, source: int, kind: int) -> float:
     """Return the log odds that a token with this kind of evidence is right."""
     right = calibration.right[source, kind] + PRIOR * PRIOR_STRENGTH

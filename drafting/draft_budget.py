@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from drafting.arrays import FloatArray
-from drafting.compiled import compiled
+from drafting.compiled import compiled, compiled_within
 
 MIN_GAIN = 1.03
 """Minimum goodput of a tree relative to a step without guesses; above 1, since drafting itself takes time."""
@@ -95,13 +95,13 @@ def best_cut(path_probabilities: FloatArray, costs_ms: FloatArray) -> int:
     return cut
 
 
-@compiled
+@compiled_within
 def min_goodput(costs_ms: FloatArray) -> float:
     """Return the expected tokens a millisecond above which a tree is proposed."""
     return float(MIN_GAIN / costs_ms[0])
 
 
-@compiled
+@compiled_within
 def may_pay(expected: float, likeliest: float, nodes: int, costs_ms: FloatArray, best_goodput: float) -> bool:
     """Return whether a tree can still grow into one with a higher goodput.
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from completion.model.causal_model import Logits
 from drafting.arrays import FloatArray, IntArray
-from drafting.compiled import compiled, compiled_freely
+from drafting.compiled import compiled, compiled_freely, compiled_within
 
 _PANEL = 64
 """Channels of a panel of the head; see `kernels.int8_product`."""
@@ -91,7 +91,7 @@ def _maximum(values: FloatArray) -> np.float32:
     return largest
 
 
-@compiled
+@compiled_within
 def _insert(tokens: IntArray, best: FloatArray, token: int, value: np.float32) -> None:
     """Insert a value into a sorted row. Ids arrive ascending, so equals stay in the order of their ids."""
     index = len(best) - 1

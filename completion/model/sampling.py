@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
-from drafting.compiled import compiled
+from drafting.compiled import compiled, compiled_within
 
 _FIRST_SORTED = 64  # tokens that are sorted first; the whole vocabulary follows if needed
 
@@ -76,7 +76,7 @@ def _first_of(scores: FloatArray, candidates: IntArray | None, allowed: Callable
     return _first_allowed(scores if candidates is None else scores[candidates], candidates, allowed)
 
 
-@compiled
+@compiled_within
 def _mixed(word: np.uint64) -> np.uint64:
     """Return SplitMix64's finaliser ("Fast splittable pseudorandom number generators"): each bit depends on all."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

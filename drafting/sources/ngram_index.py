@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drafting.arrays import IntArray, own_zeros
-from drafting.compiled import compiled
+from drafting.compiled import compiled, compiled_within
 
 GAP = -1
 """Token of an empty slot; it separates documents and matches nothing."""
@@ -83,7 +83,7 @@ def _buckets(slots: int) -> int:
     return 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 4))))
 
 
-@compiled
+@compiled_within
 def bucket_of(tokens: IntArray, last: int, count: int, mask: int) -> int:
     """Return the chain of the `count` tokens that end at index `last`; −1 if one is a gap or before the start."""
     if last + 1 < count:
@@ -133,7 +133,7 @@ def unlink(index: NgramArrays, start: int, stop: int) -> None:
             index.older[order, slot] = NONE
 
 
-@compiled
+@compiled_within
 def match_length(tokens: IntArray, slot: int, tail: IntArray) -> int:
     """Return how many tokens that end at `slot` equal the end of `tail`, at most MAX_MATCH."""
     longest = min(MAX_MATCH, len(tail), slot + 1)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from drafting.arrays import IntArray
-from drafting.compiled import compiled
+from drafting.compiled import compiled, compiled_within
 from drafting.sources.ngram_index import GAP, MAX_MATCH, ORDERS, NgramArrays, empty_arrays, find, link
 
 MAX_OCCURRENCES = 24
@@ -92,7 +92,7 @@ class PromptLookup:
         link(self.arrays, 0, self._count)
 
 
-@compiled
+@compiled_within
 def length_class(length: int) -> int:
     """Return the class of a match length: 1, 2, 3, 4, 5–6, 7–9, 10–14, 15–23, longer."""
     if length <= 4:
@@ -142,7 +142,7 @@ def rank_continuations(index: NgramArrays, tail: IntArray, skipped: int, result:
     return votes
 
 
-@compiled
+@compiled_within
 def _sort(result: Continuations, ranks: int) -> None:
     """Sort by length class, then votes, newest first among equals (insertion sort)."""
     for i in range(1, ranks):
@@ -159,7 +159,7 @@ def _sort(result: Continuations, ranks: int) -> None:
             j -= 1
 
 
-@compiled
+@compiled_within
 def evidence(result: Continuations, found: int, token: int) -> int:
     """Return the kind of evidence of a lookup for `token`: its rank, match length and agreement, or its absence."""
     if found == 0:

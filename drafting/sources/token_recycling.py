@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drafting.arrays import IntArray, own_zeros
-from drafting.compiled import compiled
+from drafting.compiled import compiled, compiled_within
 
 KeyArray = npt.NDArray[np.int64]
 
@@ -70,13 +70,13 @@ def empty_recycling(rows: int = ROWS) -> RecyclingArrays:
     )
 
 
-@compiled
+@compiled_within
 def row_key(before: int, token: int) -> int:
     """Return one number for a token and the one before it, which may be ALONE."""
     return int(np.int64(before) << 32 | np.int64(token))
 
 
-@compiled
+@compiled_within
 def home_of(key: int, places: int) -> int:
     """Return the first place in which a row's number may be; `places` is a power of two."""
     return int(np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & (places - 1))
@@ -142,7 +142,7 @@ def write_rows(memory: RecyclingArrays, before: IntArray, tokens: IntArray, tops
             memory.ages[row] = memory.clock[0]
 
 
-@compiled
+@compiled_within
 def rank_in(row: IntArray, token: int) -> int:
     """Return the rank of a token in a row of candidates; WIDTH if it is absent."""
     for rank in range(WIDTH):

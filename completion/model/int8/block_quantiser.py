@@ -16,7 +16,7 @@ import numpy.typing as npt
 from completion.model.int8.gguf_blocks import Blocks
 from completion.model.int8.kernels.block_kinds import BlockKind
 from drafting.arrays import FloatArray
-from drafting.compiled import compiled
+from drafting.compiled import compiled, compiled_within
 
 _TRIED = 9
 """Scales are tried up to this many steps larger and smaller than the one that just spans a block's values."""
@@ -175,7 +175,7 @@ def _scales_and_minima(blocks: FloatArray, importance: FloatArray) -> tuple[Floa
     return scales, minima
 
 
-@compiled
+@compiled_within
 def _fitted(
     x: FloatArray, counts: FloatArray, total: np.float32, total_x: np.float32, least: np.float32, inverse: np.float32
 ) -> tuple[np.float32, np.float32, np.float32]:
@@ -205,7 +205,7 @@ def _fitted(
     return error + 2 * (minimum * total_x - scale * minimum * values - scale * products), scale, minimum
 
 
-@compiled
+@compiled_within
 def _weigh(x: FloatArray, importance: FloatArray, counts: FloatArray) -> None:
     """Set how much each weight's error counts: as its inputs, and more for a large weight, which products depend on."""
     mean = np.float32(0.0)

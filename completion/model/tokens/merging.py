@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from drafting.arrays import IntArray
-from drafting.compiled import compiled
+from drafting.compiled import compiled, compiled_within
 
 LongArray = npt.NDArray[np.int64]
 
@@ -56,7 +56,7 @@ def merge(tokens: IntArray, neighbours: IntArray, heap: LongArray, pairs: LongAr
             size = _offer(tokens, after, np.int64(before[left]), heap, size, pairs, ranks)  # type: ignore[arg-type]
 
 
-@compiled
+@compiled_within
 def _offer(
     tokens: IntArray, after: IntArray, left: int, heap: LongArray, size: int, pairs: LongArray, ranks: IntArray
 ) -> int:
@@ -72,7 +72,7 @@ def _offer(
     return size + 1
 
 
-@compiled
+@compiled_within
 def _take_first(heap: LongArray, size: int) -> int:
     """Remove the heap's first entry; return its size."""
     size -= 1
@@ -89,7 +89,7 @@ def _take_first(heap: LongArray, size: int) -> int:
     return size
 
 
-@compiled
+@compiled_within
 def _find(pairs: LongArray, left: int, right: int) -> int:
     """Return the index of a pair, −1 if it cannot be merged."""
     wanted = (np.int64(left) << 32) | right
