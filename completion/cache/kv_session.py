@@ -14,6 +14,7 @@ from completion.cache.kv_plan import CachePlan, plan_exact, plan_pie
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import PromptTooLongError, UnsupportedModelError
 from completion.model.causal_model import CausalModel, KVCache
+from completion.model.dead_ends import DeadEnds
 from completion.prompt.pace import FEWEST_TOKENS, PromptBudget
 from completion.prompt.planner import Prompt
 from completion.request import CacheMode
@@ -82,6 +83,7 @@ class KVSession:
 
     Attributes:
         cache: Keys and values.
+        dead_ends: What texts that were sampled after the last prompt taught of the grammar's dead ends.
         tokens: Token of each slot; HOLE for a slot with no valid content.
         edits: Number of edits before its slot that each reused token has outlived, at least 1 if it was rounded; 0 is
             exact.  # [len(tokens)]
@@ -101,6 +103,7 @@ class KVSession:
         "_take_turn",
         "budget",
         "cache",
+        "dead_ends",
         "edits",
         "in_background",
         "language",
@@ -121,6 +124,7 @@ class KVSession:
         self._note_chunk, self._take_turn = note_chunk, take_turn
         self.budget: PromptBudget | None = None
         self.cache: KVCache = model.new_cache(settings.capacity)
+        self.dead_ends = DeadEnds()
         self._movable = True
         self._is_exact = False
         self.tokens: list[int] = []
