@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +72,10 @@ class SessionSettings:
     abandons_chunks: bool = False
     repair_tokens: int = 16
     max_edits: int = 32
+
+    def longer(self, factor: int) -> SessionSettings:
+        """Return settings for prompts that are longer by a factor, computed in chunks that are, too."""
+        return replace(self, capacity=factor * self.capacity, chunk_tokens=factor * self.chunk_tokens)
 
     def max_prompt_tokens(self, max_positions: int) -> int:
         """Return the maximum length of a prompt that leaves room for a completion, in a model with `max_positions`."""
