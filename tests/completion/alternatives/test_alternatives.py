@@ -373,7 +373,7 @@ def test_the_next_likely_branch_takes_the_place_of_an_unsafe_suggestion():
     engine = Engine(load_model("default"))
     prefix = "import hashlib\n\n\ndef etag(body: bytes) -> str:\n    return "
     request = CompletionRequest(prefix, "\n", "python", mode=Mode.LINE, max_tokens=24)
-    *_, raw = engine.complete(replace(request, filters=False, search=False), CancelToken())
+    *_, raw = engine.complete(dataclasses.replace(request, filters=False, search=False), CancelToken())
     *_, safe = engine.complete(request, CancelToken())
     assert "md5" in raw.suggestions[0].text
     assert [suggestion.text for suggestion in safe.suggestions] == ["hashlib.sha256(body).hexdigest()"]
