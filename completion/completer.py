@@ -28,6 +28,9 @@ from completion.syntax.parsing import Parsing
 from completion.workspace.workspaces import Workspaces
 from drafting.verifier import MODEL
 
+_REPLACED = {DropReason.REPEATS_FOLLOWING, DropReason.UNSAFE}
+"""Reasons to drop a text for which the next likely branch that passes is shown, also without a manual request."""
+
 _LINE_ENDINGS = {DropReason.EMPTY: "\n", DropReason.LAST_COMMA: ",\n"}
 """By what became of the text at a line's end, what is before the next line, after which the comma is not the last."""
 
@@ -86,8 +89,8 @@ class Completer(ABC):
                 return
             suggestions = [outcome] if isinstance(outcome, Suggestion) else []
             record.text_shown()
-            is_below = isinstance(outcome, Dropped) and outcome.reason is DropReason.REPEATS_FOLLOWING
-            if len(suggestions) < request.suggestions and (suggestions or request.invoked or is_below):
+            is_replaced = isinstance(outcome, Dropped) and outcome.reason in _REPLACED
+            if len(suggestions) < request.suggestions and (suggestions or request.invoked or is_replaced):
                 if suggestions:
                     yield _event(suggestions, request, task)
                 with closing(alternatives(task, first, suggestions, cancel)) as further:

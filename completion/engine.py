@@ -14,6 +14,7 @@ from completion.completer import Completer
 from completion.decoding.constraints import open_grammar
 from completion.decoding.drafting_setup import keep_calibration, make_drafters
 from completion.decoding.joint_passes import JointPasses
+from completion.decoding.limits import PROCESSOR_NODES, Limits
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.edits import NextEditRequest, NextEdits
@@ -54,7 +55,8 @@ class EngineSettings:
             prompt would take longer, the request gets a short one; `Engine.prepare` computes the full one.
         sessions: Bounds of the KV sessions.
         workspace_bytes: Maximum memory of all workspaces.
-        max_nodes: Maximum number of nodes of a draft tree; each step decides how many are worth their time.
+        max_nodes: Maximum number of nodes of a draft tree, more on a GPU whose rows are nearly free; each step
+            decides how many are worth their time.
         owner_of: Returns whose a document is, by its key.
     """
 
@@ -63,7 +65,7 @@ class EngineSettings:
     cold_prompt_s: float = math.inf
     sessions: SessionSettings = field(default_factory=SessionSettings)
     workspace_bytes: int = BUDGET_BYTES
-    max_nodes: int = 16
+    max_nodes: int = PROCESSOR_NODES
     owner_of: Callable[[str], str] = str
 
 
@@ -99,18 +101,21 @@ class Engine(Completer):
     ) -> None:
         settings = settings or EngineSettings()
         self.passes = JointPasses(loaded.model)
+        self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
+        limits = Limits.of(self._drafters.costs, self.passes.joint_requests)
+        self.passes.joint_requests = limits.joint_requests
+        sessions = settings.sessions.longer(limits.longer)
         fim_format = detect_format(loaded.tokenizer.special, loaded.name)
-        max_tokens = settings.sessions.max_prompt_tokens(loaded.model.shape.max_positions)
+        max_tokens = sessions.max_prompt_tokens(loaded.model.shape.max_positions)
         chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
         planner = PromptPlanner(loaded.tokenizer, fim_format, max_tokens, parsing, chat)
-        self._max_nodes = settings.max_nodes
+        self._max_nodes = max(settings.max_nodes, self._drafters.costs.max_nodes)
         self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, planner), Gate.shipped()
-        self._pace = PromptPace(settings.budget, settings.full_prompt_s)
+        self._pace = PromptPace(settings.budget, settings.full_prompt_s, limits.longer)
         self._cold_prompt_s = settings.cold_prompt_s
         self._sessions = KVSessions(
-            loaded.model, settings.sessions, self._pace.note, self.passes.take_turn, owner_of=settings.owner_of
+            loaded.model, sessions, self._pace.note, self.passes.take_turn, owner_of=settings.owner_of
         )
-        self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
         self._digest = loaded.digest
         workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspace_bytes, parsing)
         super().__init__(planner, loaded.tokenizer, workspaces, parsing)

@@ -1,8 +1,8 @@
 """`python -m benchmarks.grammar`: false rejections, caught faults, sampling and cost of grammar-constrained decoding.
 
 It also types real changes, and counts the right lines that the grammar would cut meanwhile. It prints a table for each
-part, then one line of JSON. The part with real completions needs the default model; `--skip-completions` skips it. That
-part and the typed sessions need the benchmark data.
+part, then one line of JSON. The part with real completions needs the default model, and it and the typed sessions need
+the benchmark data; `--only` chooses parts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import argparse
 import json
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import process_time
@@ -22,7 +23,7 @@ from rich.table import Table
 from benchmarks.grammar.completions import run_completions
 from benchmarks.grammar.faults import CHECKS, catch, make_faults
 from benchmarks.grammar.grammars import GRAMMARS
-from benchmarks.grammar.sampling import total_variation
+from benchmarks.grammar.sampling import COUNTS, run_sampling
 from benchmarks.grammar.sources import SourceFile, valid, valid_sources
 from benchmarks.grammar.typed import run_typed
 from completion.grammar.constraint import GrammarConstraint
@@ -160,6 +161,24 @@ def _share(caught: Counter[str], *checks: str) -> float | None:
     return round(sum(caught[check] for check in checks) / count, 4) if count else None
 
 
+def compare_samplers(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
+    """Compare samplers with the exact distribution of a tiny model's grammatical texts."""
+    found = run_sampling(arguments.seed)
+    table = Table("total variation after", *map(str, COUNTS))
+    for name, by_count in found.items():
+        table.add_row(name, *(f"{value:.3f}" for value in by_count.values()))
+    console.print(table)
+    return {"total_variation": found}
+
+
+PARTS: dict[str, Callable[[argparse.Namespace, Console], dict[str, Any]]] = {
+    "sources": run_sources,
+    "sampling": compare_samplers,
+    "typed": run_typed,
+    "completions": run_completions,
+}
+
+
 def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.grammar", description=__doc__)
@@ -177,10 +196,9 @@ def parse_arguments() -> argparse.Namespace:
         help="number of records of each data set and language (default: %(default)s)",
     )
     parser.add_argument(
-        "--typed", type=int, default=100, help="number of sessions that are typed, 0 for none (default: %(default)s)"
+        "--typed", type=int, default=100, help="number of sessions that are typed (default: %(default)s)"
     )
-    parser.add_argument("--skip-completions", action="store_true", help="run only the parts that need no model")
-    parser.add_argument("--skip-sources", action="store_true", help="run only the typed sessions and the completions")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, comma-separated (default: %(default)s)")
     parser.add_argument("--model", default="default", help="model of the completions (default: %(default)s)")
     parser.add_argument("--data-dir", help="folder of the data")
     parser.add_argument("--seed", type=int, default=1, help="seed of what is random (default: %(default)s)")
@@ -192,13 +210,8 @@ def main() -> None:
     arguments = parse_arguments()
     console = Console()
     figures: dict[str, Any] = {}
-    if not arguments.skip_sources:
-        figures |= run_sources(arguments, console)
-        figures["total_variation"] = total_variation(arguments.seed)
-    if arguments.typed > 0:
-        figures |= run_typed(arguments, console)
-    if not arguments.skip_completions:
-        figures |= run_completions(arguments, console)
+    for part in arguments.only.split(","):
+        figures |= PARTS[part](arguments, console)
     print(json.dumps(figures))
 
 

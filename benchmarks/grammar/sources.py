@@ -145,7 +145,7 @@ def _fetch(folder: Path, command: list[str], environment: dict[str, str]) -> Non
         except (OSError, subprocess.CalledProcessError) as error:
             raise SystemExit(
                 f"{folder.name} could not be downloaded: {error}. Name a folder of source files with --sources, or pass"
-                " --skip-sources."
+                " --only typed,completions."
             ) from None
         shutil.copytree(unfinished, folder, dirs_exist_ok=True)
 

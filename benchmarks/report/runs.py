@@ -114,7 +114,7 @@ RUNS = (
     Run(
         "grammar",
         "grammar",
-        Size("--skip-sources --typed 6 --completions 2", 2.5),
+        Size("--only typed,completions --typed 6 --completions 2", 2.5),
         Size("", 25.0),
     ),
     Run("next_edit", "next_edit", Size("--model none", 0.3), Size("", 30.0)),

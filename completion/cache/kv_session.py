@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from completion.cache.kv_plan import CachePlan, plan_exact, plan_pie
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import PromptTooLongError, UnsupportedModelError
 from completion.model.causal_model import CausalModel, KVCache
+from completion.model.dead_ends import DeadEnds
 from completion.prompt.pace import FEWEST_TOKENS, PromptBudget
 from completion.prompt.planner import Prompt
 from completion.request import CacheMode
@@ -72,6 +73,10 @@ class SessionSettings:
     repair_tokens: int = 16
     max_edits: int = 32
 
+    def longer(self, factor: int) -> SessionSettings:
+        """Return settings for prompts that are longer by a factor, computed in chunks that are, too."""
+        return replace(self, capacity=factor * self.capacity, chunk_tokens=factor * self.chunk_tokens)
+
     def max_prompt_tokens(self, max_positions: int) -> int:
         """Return the maximum length of a prompt that leaves room for a completion, in a model with `max_positions`."""
         return min(self.capacity, max_positions) - self.spare_slots + 1
@@ -82,6 +87,7 @@ class KVSession:
 
     Attributes:
         cache: Keys and values.
+        dead_ends: What texts that were sampled after the last prompt taught of the grammar's dead ends.
         tokens: Token of each slot; HOLE for a slot with no valid content.
         edits: Number of edits before its slot that each reused token has outlived, at least 1 if it was rounded; 0 is
             exact.  # [len(tokens)]
@@ -101,6 +107,7 @@ class KVSession:
         "_take_turn",
         "budget",
         "cache",
+        "dead_ends",
         "edits",
         "in_background",
         "language",
@@ -121,6 +128,7 @@ class KVSession:
         self._note_chunk, self._take_turn = note_chunk, take_turn
         self.budget: PromptBudget | None = None
         self.cache: KVCache = model.new_cache(settings.capacity)
+        self.dead_ends = DeadEnds()
         self._movable = True
         self._is_exact = False
         self.tokens: list[int] = []

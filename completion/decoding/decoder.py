@@ -12,6 +12,7 @@ from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
 from completion.model.causal_model import CausalModel, Logits
+from completion.model.dead_ends import SampledText
 from completion.model.sampling import draw
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
@@ -100,6 +101,7 @@ class Decoder:
         stop_ids: Stop tokens.
         state: State of the constraints after the tokens so far.
         company: Returns what other requests' rows the next step is expected to score.
+        text: What is known of the dead ends of the grammar; None unless the text is sampled within one.
         tokens: Emitted tokens so far.
     """
 
@@ -113,6 +115,7 @@ class Decoder:
     stop_ids: frozenset[int]
     state: ConstraintState
     company: Callable[[], SharedStep] = lambda: ALONE
+    text: SampledText | None = None
     tokens: list[int] = field(default_factory=list)
 
     def steps(self, cancel: CancelToken) -> Generator[Step]:
@@ -226,7 +229,7 @@ class Decoder:
             depth = 0 if row == ANCHOR_ROW else int(tree.depths[row - 1])
             allowed = None if state.grammar is None else _allowed_by(self.constraints, state)
             candidates = self.constraints.candidates(state)
-            drawn = draw(logits.row(row), self.sampling, length + depth, candidates, allowed)
+            drawn = draw(logits.row(row), self.sampling, length + depth, candidates, allowed, self.text)
             return NO_TOKEN if drawn is None else drawn
 
         return choose

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import neg
 
@@ -16,7 +16,9 @@ from completion.decoding.decoder import Decoder
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.task import Task
 from completion.ending.replaced_lines import ReplacedLines
-from completion.request import Mode
+from completion.ending.rule import Dropped
+from completion.model.dead_ends import SampledText
+from completion.request import Mode, StopReason, Suggestion
 from drafting.session import Drafters, DraftingSession
 
 SHOWN_FROM = math.log(0.5)
@@ -82,7 +84,24 @@ class LocalTask(Task):
             stop_ids=self.tokenizer.stop_ids,
             state=state,
             company=self.model.company,
+            text=self._sampled_text() if is_first and constraints.start.grammar is not None else None,
         )
+
+    def finish(self, attempt: Attempt) -> Suggestion | Dropped:
+        """See `Task`. What a sampled text met teaches the document's later ones."""
+        text = attempt.source.text if isinstance(attempt.source, Decoder) else None
+        if text is not None and attempt.stop is not None:
+            ended_by_draw = attempt.stop.reason in {StopReason.STOP_TOKEN, StopReason.GRAMMAR}
+            self.session.dead_ends.learn(text, attempt.output.tokens + ended_by_draw)
+        return super(LocalTask, self).finish(attempt)  # slots make a new class, which `super()` does not find
+
+    def _sampled_text(self) -> SampledText | None:
+        request = self.request
+        if request.sampling.temperature <= 0:
+            return None
+        sampler = replace(request.sampling, seed=0)
+        prompt = (self.prompt.tokens, self.prompt.forced, request.prefix, request.language, sampler)
+        return self.session.dead_ends.begin(prompt, request.sampling.seed)
 
     def release(self) -> None:
         """Remove the tokens of an attempt that was cancelled from the cache."""

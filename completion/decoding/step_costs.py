@@ -9,11 +9,12 @@ import math
 import os
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from completion.decoding.limits import MAX_NODES, rows_are_free
 from completion.model.causal_model import CausalModel
 from completion.model.loading import LoadedModel
 from completion.model.worker_threads import usable_threads
@@ -26,28 +27,32 @@ from drafting.state_files import StateFileError, read_state, write_state
 logger = logging.getLogger(__name__)
 
 _PAST_TOKENS = 512  # length of a typical prompt
-_SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+_SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 _FEW_SIZES = _SIZES[::4]
 
 
 def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> StepCosts:
     """Return the saved costs of an earlier start on this machine, or measure and save them.
 
+    On a GPU whose rows are nearly free, trees may have `MAX_NODES` nodes, more than `max_nodes`.
     Measuring takes about a second. Saved costs suffice, because only their ratios matter and each step corrects them.
     With `briefly`, a few sizes are measured once, and it is left to another process to save costs.
     """
     path = _costs_file(loaded, max_nodes)
-    costs_ms = read_state(path, lambda data: _parse(data, max_nodes + 1))
-    if costs_ms is None and briefly:
-        return measure_costs(loaded.model, max_nodes, _FEW_SIZES, rounds=1)
+    costs_ms = read_state(path, lambda data: _parse(data, {max_nodes + 1, MAX_NODES + 1}))
     if costs_ms is None:
-        costs = measure_costs(loaded.model, max_nodes)
+        some, rounds = (_FEW_SIZES, 1) if briefly else (_SIZES, 5)
+        costs = measure_costs(loaded.model, max_nodes, some, rounds)
+        if loaded.device != "cpu" and max_nodes < MAX_NODES and rows_are_free(costs):
+            costs = measure_costs(loaded.model, MAX_NODES, some, rounds)
+        if briefly:
+            return costs
         try:
             write_state(path, json.dumps([float(cost) for cost in costs.costs_ms]).encode())
         except OSError as error:
             logger.warning("The step costs cannot be saved: %s", error.strerror)
         return costs
-    return StepCosts(dict(enumerate(costs_ms)), max_nodes)
+    return StepCosts(dict(enumerate(costs_ms)), len(costs_ms) - 1)
 
 
 def measure_costs(model: CausalModel, max_nodes: int, some: Sequence[int] = _SIZES, rounds: int = 5) -> StepCosts:
@@ -82,8 +87,8 @@ def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
     return cache_dir() / "step-costs" / f"{key}.json"
 
 
-def _parse(data: bytes, count: int) -> list[float]:
+def _parse(data: bytes, counts: Collection[int]) -> list[float]:
     costs_ms = json.loads(data)
-    if len(costs_ms) != count or not all(isinstance(cost, float) and 0 < cost < math.inf for cost in costs_ms):
-        raise StateFileError(f"it has no {count} costs")
+    if len(costs_ms) not in counts or not all(isinstance(cost, float) and 0 < cost < math.inf for cost in costs_ms):
+        raise StateFileError(f"it has {len(costs_ms)} entries that are no costs of {sorted(counts)} sizes")
     return list(costs_ms)

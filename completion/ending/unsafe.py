@@ -1,4 +1,4 @@
-"""Cuts a suggestion before code that runs a shell, executes what it fetches, disables verification or writes a secret.
+"""Cuts a suggestion before unsafe code: a shell, a disabled verification, a secret, a query built from strings.
 
 A hostile repository can steer the model with its comments and names. `completion.workspace.unsafe_code` lists the
 harmful constructs that the model can then write. A suggestion ends before such a construct, unless the user's own text
@@ -17,14 +17,14 @@ import re
 from completion.ending.context import Context
 from completion.ending.rule import Ends
 from completion.workspace.code_only import code_by_marks
-from completion.workspace.unsafe_code import begun_construct, constructs, names_unsafe
+from completion.workspace.unsafe_code import begun_construct, calls, constructs, names_unsafe
 
 NEAR_LINES = 60
 """Number of lines before the cursor's line whose code can permit a construct of the same kind: about one screen."""
 LINE_CHARACTERS = 500
 """Maximum number of characters before the cursor that are searched; it bounds the time of a search."""
 
-_WORD_REVERSED = re.compile(r"[\w$-]*[\"'`]?")
+_WORD_REVERSED = re.compile(r"[\w$.-]*[\"'`]?")
 
 
 def unsafe(text: str, context: Context) -> Ends:
@@ -37,24 +37,37 @@ def unsafe(text: str, context: Context) -> Ends:
     last_word = _word_start(line, len(line))
     found = begun_construct(context.language).search(line, 0, last_word)
     sure = start + (_word_start(line, found.start()) if found else last_word) - len(before)
-    return Ends(len(kept), max(0, sure))
+    whole, cursor = _around(kept, context)
+    undecided = (_word_start(whole, call.start) - cursor for call in calls(whole, context.language) if call.is_open)
+    return Ends(len(kept), max(0, min([sure, *undecided])))
 
 
 def _first_unsafe(text: str, context: Context) -> int | None:
     """Return the offset of the first construct that is not permitted; 0 if it begins before the cursor."""
     before = context.line_before[-LINE_CHARACTERS:]
-    whole, cursor = before + text, len(before)
-    if not names_unsafe(whole, context.language):
-        return None
-    permitted = _permitted_kinds(context)
-    starts = [
-        _word_start(whole, match.start())
-        for kind, pattern in constructs(context.language)
-        if kind not in permitted
-        for match in pattern.finditer(whole)
-        if match.end() > cursor and _act(match) >= cursor
+    line, cursor = before + text, len(before)
+    found: list[tuple[str, int]] = []
+    if names_unsafe(line, context.language):
+        found = [
+            (kind, _word_start(line, match.start()) - cursor)
+            for kind, pattern in constructs(context.language)
+            for match in pattern.finditer(line)
+            if match.end() > cursor and _act(match) >= cursor
+        ]
+    whole, cursor = _around(text, context)
+    found += [
+        (call.kind, _word_start(whole, call.start) - cursor)
+        for call in calls(whole, context.language)
+        if call.act is not None and call.act >= cursor
     ]
-    return max(0, min(starts) - cursor) if starts else None
+    permitted = _permitted_kinds(context) if found else ()
+    return max(0, min(starts)) if (starts := [start for kind, start in found if kind not in permitted]) else None
+
+
+def _around(text: str, context: Context) -> tuple[str, int]:
+    """Return a text after what stands before it, where a call may begin, and the cursor's offset there."""
+    before = context.near[-LINE_CHARACTERS:]
+    return before + text, len(before)
 
 
 def _act(match: re.Match[str]) -> int:
@@ -63,7 +76,7 @@ def _act(match: re.Match[str]) -> int:
 
 
 def _word_start(text: str, offset: int) -> int:
-    """Return the start of the word, including its quote, that contains or ends at `offset`."""
+    """Return the start of the words joined by dots, including a quote, that contain or end at `offset`."""
     word = _WORD_REVERSED.match(text[max(0, offset - LINE_CHARACTERS) : offset][::-1])
     return offset - (word.end() if word else 0)
 
@@ -72,4 +85,6 @@ def _permitted_kinds(context: Context) -> set[str]:
     """Return the kinds of constructs in the code shortly before the cursor's line."""
     above = context.near[: max(0, len(context.near) - len(context.line_before))]
     near = "\n".join(code_by_marks(above, context.language).split("\n")[-NEAR_LINES - 1 :])
-    return {kind for kind, pattern in constructs(context.language) if kind != "secret" and pattern.search(near)}
+    lines = "\n".join(above.split("\n")[-NEAR_LINES - 1 :])  # with strings, which decide on calls
+    kinds = {kind for kind, pattern in constructs(context.language) if kind != "secret" and pattern.search(near)}
+    return kinds | {call.kind for call in calls(lines, context.language) if call.act is not None and call.head in near}

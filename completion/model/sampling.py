@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
+from completion.model.dead_ends import SampledText
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
 from drafting.compiled import compiled, compiled_within
@@ -36,6 +37,7 @@ def draw(
     position: int,
     candidates: IntArray | None = None,
     allowed: Callable[[int], bool] | None = None,
+    text: SampledText | None = None,
 ) -> int | None:
     """Draw the token at `position`.
 
@@ -49,6 +51,7 @@ def draw(
         position: Absolute position of the drawn token; together with the seed it determines the noise.
         candidates: Ids that may be drawn; None for all.
         allowed: Further condition, evaluated lazily, best candidate first.
+        text: Sampled text that the token belongs to, which weighs tokens by the dead ends that are known after them.
 
     Returns:
         The token's id; None if no token is allowed.
@@ -64,10 +67,15 @@ def draw(
         scaled = kept
     kept = _truncate(scaled, sampling)
     scores = np.array(kept, dtype=np.float32)  # a copy: the row is read-only
+    if text is not None and allowed is not None:
+        text.weigh(scores)
+        allowed = text.watched(allowed)
     _add_noise(scores, np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD))
     drawn = _first_of(scores, candidates, allowed)
     if drawn is None and kept is not scaled:
         drawn = _first_of(np.where(kept == -np.inf, scaled, np.float32(-np.inf)), candidates, allowed)
+    if text is not None:
+        text.note(kept, drawn)
     return drawn
 
 

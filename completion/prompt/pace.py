@@ -51,10 +51,12 @@ class PromptPace:
     Args:
         largest: Budget of a machine that is fast enough.
         full_prompt_s: Maximum time for a prompt of which nothing is cached, in seconds.
+        longer: Maximum factor on `largest` for a machine that computes such a prompt within `COLD_PROMPT_S`.
     """
 
-    def __init__(self, largest: PromptBudget, full_prompt_s: float) -> None:
+    def __init__(self, largest: PromptBudget, full_prompt_s: float, longer: int = 1) -> None:
         self._largest = largest
+        self._longer = longer
         self._full_prompt_s = full_prompt_s
         self._tokens_per_s: deque[float] = deque(maxlen=_MAX_SPEEDS)
 
@@ -73,7 +75,12 @@ class PromptPace:
         Args:
             most_tokens: Number of tokens for which there is memory.
         """
-        in_time = self._full_prompt_s * statistics.median(self._tokens_per_s) if self._tokens_per_s else math.inf
-        affordable = min(in_time, most_tokens)
+        pace = statistics.median(self._tokens_per_s) if self._tokens_per_s else 0.0
+        longer = self._longer
+        while longer > 1 and longer * self._largest.tokens > min(COLD_PROMPT_S * pace, most_tokens):
+            longer //= 2
+        if longer > 1:
+            return self._largest.scaled(longer)
+        affordable = min(self._full_prompt_s * pace if pace else math.inf, most_tokens)
         share = next((share for share in SHARES if share * self._largest.tokens <= affordable), SHARES[-1])
         return self._largest.scaled(share)

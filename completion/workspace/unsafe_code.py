@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from tree_sitter import Query, QueryCursor
+
+from completion.syntax.brackets import scan
+from completion.syntax.languages import LANGUAGES, tree_sitter_language
+from completion.syntax.trees import parse
 from completion.workspace.code_only import without_prose_that
+
+CALL_CHARACTERS = 2_000
+"""Maximum length of a call that is parsed, in characters; it bounds the time of a search."""
 
 _BOUNDARY = r"\b"
 _ACT = "(?P<act>"
@@ -22,12 +30,13 @@ class Rule:
     """A construct that a suggestion must not write unless the user's text permits it.
 
     Attributes:
-        kind: "shell", "fetch", "verification" or "secret".
+        kind: What a construct of the user's own permits others of; "shell", "sql" and so on.
         languages: LSP language identifiers; empty for every language.
         patterns: Patterns in the form that unsafe_rules.toml describes.
         reason: What the construct does.
         source: CWE number, and a public rule set with the same rule.
         examples: Code that the rule matches.
+        query: tree-sitter query that decides on a call that a pattern finds; "" if the pattern decides.
     """
 
     kind: str
@@ -36,6 +45,26 @@ class Rule:
     reason: str
     source: str
     examples: tuple[str, ...]
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call on which a query decides.
+
+    Attributes:
+        kind: Kind of its rule.
+        head: Its text up to its first bracket.
+        start: Offset of its start.
+        act: Offset of its decisive part; None if it is safe, or not known yet.
+        is_open: Whether the text ends inside its arguments.
+    """
+
+    kind: str
+    head: str
+    start: int
+    act: int | None
+    is_open: bool
 
 
 @cache
@@ -57,6 +86,46 @@ def names_unsafe(text: str, language: str) -> bool:
     return _any_whole(language).search(text) is not None
 
 
+def calls(text: str, language: str) -> Iterator[Call]:
+    """Yield the calls in a piece of code on which a query decides, each by its own syntax tree."""
+    for kind, pattern, query in _queries(language):
+        for match in pattern.finditer(text):
+            rest = text[match.end() : match.start() + CALL_CHARACTERS]
+            closers = scan(rest, language).unopened
+            code = match[0] + rest[: closers[0].offset + 1] if closers else ""
+            act = _decisive_part(code, len(match[0]), query, language) if closers else None
+            yield Call(kind, match[0], match.start(), None if act is None else match.start() + act, not closers)
+
+
+def _decisive_part(call: str, arguments: int, query: Query, language: str) -> int | None:
+    """Return the offset of the first node that a query captures as `unsafe`; None if it captures one as `safe`.
+
+    All arguments together stand for the whole call.
+    """
+    tree = parse(call, language)
+    found = QueryCursor(query).captures(tree.root_node) if tree else {}
+    if "safe" in found or "unsafe" not in found:
+        return None
+    start = min(node.start_byte for node in found["unsafe"])
+    offset = len(call.encode("utf-8", "replace")[:start].decode("utf-8", "replace"))
+    return offset if offset >= arguments else 0
+
+
+@cache
+def _queries(language: str) -> tuple[tuple[str, re.Pattern[str], Query], ...]:
+    found = _call_rules(language)
+    grammar = tree_sitter_language(LANGUAGES[language].package, LANGUAGES[language].entry) if found else None
+    return tuple(
+        (rule.kind, _any(one.replace(" ", _BLANKS) for one in rule.patterns), Query(grammar, rule.query))
+        for rule in found
+        if grammar
+    )
+
+
+def _call_rules(language: str) -> list[Rule]:
+    return [rule for rule in rules() if rule.query and language in rule.languages and language in LANGUAGES]
+
+
 def without_unsafe_prose(text: str, language: str) -> str:
     """Return whole lines of a document without the comments and strings that spell out unsafe code.
 
@@ -76,8 +145,12 @@ def constructs(language: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 @cache
 def begun_construct(language: str) -> re.Pattern[str]:
-    """Return the pattern of any construct, and of any beginning of one at the text's end."""
-    return _any(_begun(pattern) for _, pattern in _rows(language))
+    """Return the pattern of any construct, and of any beginning of one at the text's end.
+
+    On calls a query decides, so that only their beginnings count.
+    """
+    heads = (one.rpartition(" ")[0] for rule in _call_rules(language) for one in rule.patterns)
+    return _any([*(_begun(pattern) for _, pattern in _rows(language)), *(_begun(head + r" \Z") for head in heads)])
 
 
 @cache
@@ -90,7 +163,7 @@ def _rows(language: str) -> list[tuple[str, str]]:
     return [
         (rule.kind, one)
         for rule in rules()
-        if language in rule.languages or not rule.languages
+        if not rule.query and (language in rule.languages or not rule.languages)
         for one in rule.patterns
     ]
 

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.grammar import sources
+from benchmarks.grammar import sampling, sources
 from benchmarks.grammar.__main__ import Cuts, _share, measure_cuts, measure_faults
 from benchmarks.grammar.faults import CHECKS
 from benchmarks.grammar.sources import SourceFile, fetch, valid_sources
@@ -54,8 +54,18 @@ def test_releases_that_are_pinned_no_more_are_not_read(monkeypatch, tmp_path):
 def test_a_release_that_cannot_be_downloaded_is_named_and_leaves_nothing(tmp_path, command):
     folder = tmp_path / "demo==2"
     start = [command, "-c", "open('half', 'w'); raise SystemExit(1)"]
-    with pytest.raises(SystemExit, match=r"demo==2 could not be downloaded.*--skip-sources"):
+    with pytest.raises(SystemExit, match=r"demo==2 could not be downloaded.*--only"):
         sources._fetch(folder, start, dict(os.environ))
     assert list(tmp_path.iterdir()) == []
     sources._fetch(folder, [sys.executable, "-c", "open('whole', 'w')"], dict(os.environ))
     assert [path.name for path in folder.iterdir()] == ["whole"]
+
+
+def test_sampling_approaches_the_exact_distribution_with_what_it_learned(monkeypatch):
+    monkeypatch.setattr(sampling, "COUNTS", (10, 100))
+    exact = sampling.exact_distribution()
+    after = sampling.run_samplers(1)
+    far = {name: [sampling.total_variation(exact, each) for each in rows.values()] for name, rows in after.items()}
+    assert far["local"][0] == far["local"][1] > 0.4
+    assert far["asap"][0] > far["asap"][1] < 0.05
+    assert far["weighted drawn"][1] < far["local drawn"][1]

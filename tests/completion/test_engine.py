@@ -98,6 +98,18 @@ def test_a_seed_reproduces_the_text_and_another_seed_changes_it(engine):
     assert text_of(last(engine, sampled)) != text_of(last(engine, other))
 
 
+def test_a_seed_repeats_its_text_after_others_met_dead_ends_of_the_grammar(engine):
+    requests = [
+        dataclasses.replace(
+            RAW, grammar=GrammarMode.STRICT, sampling=Sampling(temperature=1.0, seed=seed), cache=CacheMode.EXACT
+        )
+        for seed in range(8)
+    ]
+    found = [text_of(last(engine, request)) for request in requests]
+    assert [text_of(last(engine, dataclasses.replace(each, drafting=False))) for each in requests] == found
+    assert any(engine._sessions.open(RAW.document).dead_ends._texts.values())
+
+
 @pytest.mark.parametrize("grammar", list(GrammarMode))
 @pytest.mark.parametrize("seed", range(4))
 def test_streamed_text_only_grows_into_the_result(engine, grammar, seed):

@@ -234,6 +234,8 @@ class GraphedTransformer(DenseTransformer):
         cache.parents = parents
         return without_first(logits, skipped, len(tokens))
 
-    def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache, cancel: CancelToken) -> TorchLogits:
-        GraphedCache.own(cache, cache.length + cache.kept + len(inputs)).move()
-        return super()._score(inputs, parents, cache, cancel)
+    def own(self, cache: KVCache, needed: int) -> GraphedCache:
+        """Return a cache of this model, with what was left to the next step copied."""
+        owned = GraphedCache.own(cache, needed)
+        owned.move()
+        return owned

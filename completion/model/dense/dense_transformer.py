@@ -18,13 +18,16 @@ from completion.model.dense.held_tensors import held_by, tensors_in
 from completion.model.dense.kv_cache import Angles, Int8Store, Store, TorchCache
 from completion.model.dense.torch_logits import TorchLogits
 from completion.model.dense.weights import LayerWeights, Norm, Weights, read_weights
-from completion.model.logits import without_first
+from completion.model.logits import RowSlice, without_first
 from drafting.arrays import FloatArray, IntArray
 
 _ACTIVATIONS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {
     "silu": torch.nn.functional.silu,
     "gelu_tanh": partial(torch.nn.functional.gelu, approximate="tanh"),
 }
+
+Part = tuple[int, Attention, Store]
+"""Rows of one sequence in a pass: their number, their attention, and the sequence's keys and values."""
 
 
 def load_dense(folder: Path, dtype: torch.dtype, threads: int | None) -> DenseTransformer:
@@ -108,12 +111,18 @@ class DenseTransformer:
         self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
     ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        logits = self._score(self.embedded(self._indices(tokens)), parents, cache, cancel)
+        logits = self._score(self.embedded(self._indices(tokens)), [(len(tokens), parents, cache)], cancel)
         return without_first(logits, skipped, len(tokens))
 
+    @torch.inference_mode()
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
-        """Compute trees one after another; see `CausalModel.score_together`."""
-        return [self.score(each.tokens, each.parents, each.cache, skipped=each.skipped) for each in passes]
+        """Compute several trees at once; see `CausalModel.score_together`."""
+        tokens = np.concatenate([each.tokens for each in passes])
+        trees = [(len(each.tokens), each.parents, each.cache) for each in passes]
+        logits = self._score(self.embedded(self._indices(tokens)), trees, NEVER)
+        ends = np.cumsum([len(each.tokens) for each in passes]).tolist()
+        firsts = [end - len(each.tokens) + each.skipped for end, each in zip(ends, passes, strict=True)]
+        return [RowSlice(logits, first, end - first) for first, end in zip(firsts, ends, strict=True)]
 
     @torch.inference_mode()
     def superpose(
@@ -122,7 +131,8 @@ class DenseTransformer:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         shares = torch.from_numpy(weights).to(self.device)[:, :, None]
         embeddings = self.embedded(self._indices(tokens))  # [rows, tokens, hidden]
-        return self._score((shares * embeddings.float()).sum(dim=1).to(embeddings.dtype), parents, cache, cancel)
+        inputs = (shares * embeddings.float()).sum(dim=1).to(embeddings.dtype)
+        return self._score(inputs, [(len(inputs), parents, cache)], cancel)
 
     def embedded(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the embeddings of tokens.  # [...] → # [..., hidden]."""
@@ -132,13 +142,25 @@ class DenseTransformer:
     def _indices(self, values: IntArray) -> torch.Tensor:
         return torch.from_numpy(values.astype(np.int64)).to(self.device)
 
-    def _score(self, inputs: torch.Tensor, parents: IntArray, cache: KVCache, cancel: CancelToken) -> TorchLogits:
-        cache = TorchCache.own(cache, cache.length + cache.kept + len(inputs))
-        parents = cache.with_kept(parents)
-        sight = Sight.of_tree(parents, cache.kept, cache.length, self.device)
-        hidden = self.forward(inputs, sight, cache, cancel)
-        cache.parents = parents
+    def _score(
+        self, inputs: torch.Tensor, trees: Sequence[tuple[int, IntArray, KVCache]], cancel: CancelToken
+    ) -> TorchLogits:
+        """Compute trees, each with its number of rows, its parents and its cache, whose inputs follow each other."""
+        parts, owned = list[Part](), list[tuple[TorchCache, IntArray]]()
+        for rows, new_parents, any_cache in trees:
+            cache = self.own(any_cache, any_cache.length + any_cache.kept + rows)
+            parents = cache.with_kept(new_parents)
+            sight = Sight.of_tree(parents, cache.kept, cache.length, self.device)
+            parts.append((rows, self.kernels.attention(sight, self.architecture), cache.store))
+            owned.append((cache, parents))
+        hidden = self._layers(inputs, parts, cancel)
+        for cache, parents in owned:
+            cache.parents = parents
         return TorchLogits(self.logits(hidden))
+
+    def own(self, cache: KVCache, needed: int) -> TorchCache:
+        """Return a cache of this model with at least `needed` slots; see `TreeCache.own`."""
+        return TorchCache.own(cache, needed)
 
     def forward(self, x: torch.Tensor, sight: Sight, cache: TorchCache, cancel: CancelToken = NEVER) -> torch.Tensor:
         """Return hidden states after the last layer.  x: embeddings; # [rows, hidden] → # [rows, hidden].
@@ -146,13 +168,15 @@ class DenseTransformer:
         Raises:
             CancelledError: Before the next layer after `cancel`.
         """
-        attend = self.kernels.attention(sight, self.architecture)
+        return self._layers(x, [(len(x), self.kernels.attention(sight, self.architecture), cache.store)], cancel)
+
+    def _layers(self, x: torch.Tensor, parts: Sequence[Part], cancel: CancelToken) -> torch.Tensor:
         for index, layer in enumerate(self.weights.layers):
             cancel.raise_if_cancelled()
             h = self._norm(x, layer.attention_norm)
             x = self._added(
                 x,
-                layer.attention_out(self._attended(index, layer, h, cache.store, attend)),
+                layer.attention_out(self._attended(index, layer, h, parts)),
                 layer.attention_post_norm,
             )
             h = layer.up(self._norm(x, layer.mlp_norm))  # [rows, intermediate, or twice that]
@@ -170,9 +194,7 @@ class DenseTransformer:
         gate, up = up.chunk(2, dim=-1)
         return self._activation(gate) * up
 
-    def _attended(
-        self, index: int, layer: LayerWeights, x: torch.Tensor, store: Store, attend: Attention
-    ) -> torch.Tensor:
+    def _attended(self, index: int, layer: LayerWeights, x: torch.Tensor, parts: Sequence[Part]) -> torch.Tensor:
         """Write the keys and values of rows, and return what the rows take from those that they see.
 
         # [rows, hidden] → # [rows, heads · head_dim]
@@ -182,7 +204,12 @@ class DenseTransformer:
         q, k, v = folded.tensor_split((heads, heads + groups))  # [heads or kv_heads, rows, head_dim]
         if layer.query_norm is not None and layer.key_norm is not None:
             q, k = self._norm(q, layer.query_norm), self._norm(k, layer.key_norm)
-        return attend(q, k, v, index, store).transpose(0, 1).reshape(len(x), -1)
+        found, sizes = [], [rows for rows, _, _ in parts]
+        for q_part, k_part, v_part, (_, attend, store) in zip(
+            *(each.split(sizes, dim=1) for each in (q, k, v)), parts, strict=True
+        ):
+            found.append(attend(q_part, k_part, v_part, index, store).transpose(0, 1).reshape(q_part.shape[1], -1))
+        return torch.cat(found)
 
     def _norm(self, x: torch.Tensor, norm: Norm) -> torch.Tensor:
         """Compute x / √(mean(x²) + ε) · weight in float32, of centred x plus a bias if norms are centred.

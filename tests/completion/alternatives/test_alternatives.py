@@ -366,3 +366,14 @@ def test_branches_of_the_real_model_are_bit_for_bit_what_each_gives_alone():
         for index in latest_first:  # decoding a branch alone truncates the session to what it shares
             alone = decoded_alone(task, first, branches[index], 12)
             assert together[index] == (alone.output.whole(), alone.log_probabilities)
+
+
+@pytest.mark.real_model
+def test_the_next_likely_branch_takes_the_place_of_an_unsafe_suggestion():
+    engine = Engine(load_model("default"))
+    prefix = "import hashlib\n\n\ndef etag(body: bytes) -> str:\n    return "
+    request = CompletionRequest(prefix, "\n", "python", mode=Mode.LINE, max_tokens=24)
+    *_, raw = engine.complete(dataclasses.replace(request, filters=False, search=False), CancelToken())
+    *_, safe = engine.complete(request, CancelToken())
+    assert "md5" in raw.suggestions[0].text
+    assert [suggestion.text for suggestion in safe.suggestions] == ["hashlib.sha256(body).hexdigest()"]

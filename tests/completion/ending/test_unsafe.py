@@ -19,19 +19,21 @@ EXAMPLES = [
     for language in rule.languages or ("python", "")
     for example in rule.examples
 ]
+CALLS = [(rule.languages[0], example) for rule in rules() if rule.query for example in rule.examples]
 LINES = st.sampled_from(
     [
         (language, re.compile(pattern.replace(" ", "[ ]?")))
         for rule in rules()
+        if not rule.query
         for language in rule.languages[:1] or ("python",)
         for pattern in rule.patterns
     ]
-).flatmap(lambda row: st.tuples(st.just(row[0]), st.from_regex(row[1], fullmatch=True)))
+).flatmap(lambda row: st.tuples(st.just(row[0]), st.from_regex(row[1], fullmatch=True))) | st.sampled_from(CALLS)
 
 
 def test_each_rule_has_a_kind_a_reason_and_a_source():
     for rule in rules():
-        assert rule.kind in ("shell", "fetch", "verification", "secret")
+        assert rule.kind in ("shell", "fetch", "verification", "secret", "sql", "path", "crypto", "deserialise")
         assert rule.reason.endswith(".")
         assert re.match(r"CWE-\d+", rule.source)
         assert rule.patterns
