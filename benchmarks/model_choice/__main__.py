@@ -91,7 +91,7 @@ class Contender:
         if event.suggestions:
             self.first_text_ms.append(1e3 * (self._timed.passes_s / self._threads + other_s))
             self.other_ms.append(1e3 * other_s)
-            self.rows.append(self._timed.rows)
+            self.rows.append(list(self._timed.rows))
 
     def measured(self, form: Backend) -> Measured:
         """Return the medians of the measured passes."""
@@ -125,7 +125,10 @@ def compared(tasks: Sequence[Task], form: Backend, threads: int) -> list[dict[st
                 "forecast_ms": round(forecast_ms, 1),
                 "measured_ms": round(found_ms, 1),
                 "other_ms": round(statistics.median(contender.other_ms), 1),
-                "rows": [statistics.median(map(sum, contender.rows)), statistics.median(map(len, contender.rows))],
+                "rows_of_passes": [
+                    round(statistics.mean(map(sum, contender.rows)), 1),
+                    round(statistics.mean(map(len, contender.rows)), 1),
+                ],
                 "pass_ms": [round(cost, 1) for cost in measured.costs_ms[:4]],
                 "error": round(max(forecast_ms / found_ms, found_ms / forecast_ms) - 1, 3),
                 "places": len(contender.first_text_ms),
