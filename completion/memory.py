@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from completion.free_memory import free_bytes
+
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
 _PAGEMAP = Path("/proc/self/pagemap")
 _ENTRY_BYTES = 8  # of the page map: one number a page
 _PRESENT, _OF_FILE = np.uint64(63), np.uint64(61)  # bits that say whether a page is in memory, and still of a file
 
-CONTAINER = Path("/sys/fs/cgroup")
-"""Where Linux says what this process's control group may take and has taken."""
 Span = tuple[int, int]
 """Address and size in bytes of a part of this process's address space."""
 
@@ -116,22 +116,6 @@ def _unwritten(start: int, size: int) -> list[Span]:
     of_file = np.concatenate(([False], (entries >> _OF_FILE & np.uint64(1)).astype(np.bool_), [False]))
     edges = np.flatnonzero(of_file[1:] != of_file[:-1]).reshape(-1, 2).tolist()
     return [(start + first * mmap.PAGESIZE, (end - first) * mmap.PAGESIZE) for first, end in edges]
-
-
-def free_bytes(container: Path = CONTAINER) -> int:
-    """Return the memory that this process may still take, of the machine and of its container.
-
-    As for the machine, contents of files that are kept in memory count as free: a system drops them when it needs room.
-    """
-    import psutil  # noqa: PLC0415 -- the models import this module, and `benchmarks.gpu` runs without psutil
-
-    free: int = psutil.virtual_memory().available
-    with suppress(OSError, ValueError, LookupError):  # no container, or one without a limit
-        limit, used = (int((container / name).read_text()) for name in ("memory.max", "memory.current"))
-        parts = dict(line.split() for line in (container / "memory.stat").read_text().splitlines())
-        of_files = int(parts["active_file"]) + int(parts["inactive_file"])
-        free = min(free, max(0, limit - used + of_files))
-    return free
 
 
 def free_gpu_bytes(share: float) -> int:

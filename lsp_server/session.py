@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -24,6 +24,7 @@ from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.consent import CONSENT_FILE, Consent, by_rules
 from lsp_server.engine.link import EngineLink
+from lsp_server.engine.model_offer import OFFERED_FILE, ModelOffer
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, NextEditQuery, Switch
 from lsp_server.sending import Sending
 from lsp_server.settings.client_profile import ClientProfile, profile_of
@@ -42,6 +43,9 @@ from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.workspace_changes import WorkspaceChanges, watched
 
+if TYPE_CHECKING:
+    from completion.model.choice import Choice
+
 BUSY_AFTER_S = 0.5
 """Time after which a request shows as busy in the status, in seconds. With less, the status would flicker."""
 
@@ -57,8 +61,15 @@ class Session:
         self._shows_progress = False
         self._profile = ClientProfile()
         self.status = StatusReporter(server.protocol.notify)
-        self.engine = EngineLink(self.status, self._new_progress, self._engine_ready)
         ask = partial(client_registration.ask_to_choose, server)
+        self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, self._model_chosen)
+        self.model_offer = ModelOffer(
+            state_file(OFFERED_FILE),
+            ask,
+            self._new_progress,
+            lambda say: self.status.update(message=say),
+            self.engine.review,
+        )
         self.consent = Consent(state_file(CONSENT_FILE), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
@@ -132,6 +143,7 @@ class Session:
         self.preparer.stop()
         self.quiet.close()
         self.consent.close()
+        self.model_offer.close()
         for document in self.documents:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
@@ -207,6 +219,8 @@ class Session:
         self.preparer.paused_at(document, place)
         asyncio.get_running_loop().call_later(BUSY_AFTER_S, self._update_busy)
         settings, arm = self._settings.for_request(document)
+        if self.engine.saves_battery:
+            settings = replace(settings, ahead=False)
         return Query(
             document=document,
             version=document.version,
@@ -267,6 +281,9 @@ class Session:
         """Send the workspace to a new engine, and prepare its cache for the user's last position."""
         self.preparer.repeat_soon()
         self._in_background(self.feed.scan())
+
+    def _model_chosen(self, choice: Choice) -> None:
+        self.model_offer.consider(choice)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

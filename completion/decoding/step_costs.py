@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import math
 import os
 import platform
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from completion.decoding.limits import MAX_NODES, rows_are_free
 from completion.model.causal_model import CausalModel
+from completion.model.choice import Measured, measured_folder
 from completion.model.loading import LoadedModel
 from completion.model.worker_threads import usable_threads
-from completion.paths import cache_dir
 from completion.version import version
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT
@@ -39,8 +38,8 @@ def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool 
     With `briefly`, a few sizes are measured once, and it is left to another process to save costs.
     """
     path = _costs_file(loaded, max_nodes)
-    costs_ms = read_state(path, lambda data: _parse(data, {max_nodes + 1, MAX_NODES + 1}))
-    if costs_ms is None:
+    found = read_state(path, lambda data: _parse(data, {max_nodes + 1, MAX_NODES + 1}))
+    if found is None:
         some, rounds = (_FEW_SIZES, 1) if briefly else (_SIZES, 5)
         costs = measure_costs(loaded.model, max_nodes, some, rounds)
         if loaded.device != "cpu" and max_nodes < MAX_NODES and rows_are_free(costs):
@@ -48,24 +47,30 @@ def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool 
         if briefly:
             return costs
         try:
-            write_state(path, json.dumps([float(cost) for cost in costs.costs_ms]).encode())
+            write_state(path, _measured(loaded, costs).to_json().encode())
         except OSError as error:
             logger.warning("The step costs cannot be saved: %s", error.strerror)
         return costs
-    return StepCosts(dict(enumerate(costs_ms)), len(costs_ms) - 1)
+    return StepCosts(dict(enumerate(found.costs_ms)), len(found.costs_ms) - 1)
 
 
-def measure_costs(model: CausalModel, max_nodes: int, some: Sequence[int] = _SIZES, rounds: int = 5) -> StepCosts:
+def measure_costs(
+    model: CausalModel,
+    max_nodes: int,
+    some: Sequence[int] = _SIZES,
+    rounds: int = 5,
+    clock: Callable[[], float] = time.perf_counter,
+) -> StepCosts:
     """Measure steps of several sizes after `_PAST_TOKENS` slots of arbitrary content."""
     cache = model.new_cache(_PAST_TOKENS + max_nodes + 1)
     last_slot = min(_PAST_TOKENS, cache.capacity - max_nodes - 1) - 1
     model.prefill(np.zeros(1, dtype=np.int32), np.array([last_slot], dtype=np.int32), cache)
 
     def time_step(nodes: int) -> float:
-        started = time.perf_counter()
+        started = clock()
         logits = model.score(np.zeros(nodes + 1, dtype=np.int32), np.arange(ROOT, nodes, dtype=np.int32), cache)
         logits.argmax()  # a GPU returns logits before it has computed them
-        return 1e3 * (time.perf_counter() - started)
+        return 1e3 * (clock() - started)
 
     sizes = sorted({size for size in some if size <= max_nodes} | {max_nodes})
     return StepCosts.measure(time_step, sizes, rounds)
@@ -84,11 +89,17 @@ def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
         *machine,
     )
     key = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-    return cache_dir() / "step-costs" / f"{key}.json"
+    return measured_folder() / f"{key}.json"
 
 
-def _parse(data: bytes, counts: Collection[int]) -> list[float]:
-    costs_ms = json.loads(data)
-    if len(costs_ms) not in counts or not all(isinstance(cost, float) and 0 < cost < math.inf for cost in costs_ms):
-        raise StateFileError(f"it has {len(costs_ms)} entries that are no costs of {sorted(counts)} sizes")
-    return list(costs_ms)
+def _measured(loaded: LoadedModel, costs: StepCosts) -> Measured:
+    form = loaded.plan.weights if loaded.plan else getattr(loaded.model, "form", "plain")
+    costs_ms = tuple(float(cost) for cost in costs.costs_ms)
+    return Measured(loaded.name, form, loaded.device, loaded.threads or 0, costs_ms, platform.node())
+
+
+def _parse(data: bytes, counts: Collection[int]) -> Measured:
+    found = Measured.from_json(data)
+    if len(found.costs_ms) not in counts or not all(map(math.isfinite, found.costs_ms)):
+        raise StateFileError(f"it has {len(found.costs_ms)} entries that are no costs of {sorted(counts)} sizes")
+    return found

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, cast
 
 from completion.cancellation import CancelToken
 from completion.errors import ModelError
+from completion.free_memory import free_bytes
 from completion.host.engine_protocol import EngineLike, EngineLoader, LoadedEngine
 from completion.host.process.clients import owner_of
 from completion.host.server import HostSettings
-from completion.memory import free_bytes, free_gpu_bytes, trim_gpu
+from completion.memory import free_gpu_bytes, trim_gpu
 from completion.model.int8.kernels.processor import processor_flags
 from completion.model.store.apart import begin_apart, run_apart
 from completion.model.transformer import has_int8_instructions

@@ -19,13 +19,16 @@ from completion.model.causal_model import CausalModel
 from completion.model.devices import Trial, failed_lately, tried
 from completion.model.gpu_memory import FORMATS, GpuPlan, find_gpu, plan_for
 from completion.model.store.gguf_source import with_safetensors
-from completion.model.store.model_store import PreparedModel, prepare
+from completion.model.store.model_store import PreparedModel, fetch, prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import load_transformer, require_torch
 from completion.progress import FIRST_START, Progress, report_if_slow, share, silent
 
 PREPARATION_SHARE, PACKED_SHARE = 0.2, 0.5
 """Shares of the progress of a start at which the model is converted, and packed; the rest is compiled or read."""
+
+_FETCHED_SHARE = 0.7
+"""Share of getting a model at which it is downloaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,23 @@ def load_model(
         gpu.outcome,
         threads,
     )
+
+
+def get_model(spec: str, progress: Progress) -> LoadedModel:
+    """Download what is missing of a model, convert it, and pack its weights, which happens only once.
+
+    Raises:
+        DraftlineError: It cannot be had.
+    """
+    fetch(spec, share(progress, 0.0, _FETCHED_SHARE))
+    return load_model(spec, progress=share(progress, _FETCHED_SHARE, 1.0))
+
+
+def get_in_background(spec: str, progress: Progress) -> None:
+    """Get a model in this process, which gives way to all others."""
+    if hasattr(os, "nice"):
+        os.nice(19)
+    get_model(spec, progress)
 
 
 def _load_tokenizer(folder: Path) -> CodeTokenizer:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 
-from completion.memory import CONTAINER
+from completion.free_memory import CONTAINER
 
 
 class WorkerThreads:

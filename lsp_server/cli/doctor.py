@@ -36,14 +36,19 @@ def execute(options: argparse.Namespace) -> int:
     """Run the command. The exit status is 1 if a check failed."""
     from rich.console import Console
 
-    from lsp_server.cli.checks import check_settings, check_version, machine_checks
-    from lsp_server.cli.engine_arguments import options_of
+    from completion.free_memory import free_bytes
+    from lsp_server.cli.checks import check_larger, check_settings, check_version, machine_checks
+    from lsp_server.cli.engine_arguments import options_of, settings_of
+    from lsp_server.engine.auto_model import Now, choice_of
     from lsp_server.settings.config import user_file, users_problems
 
     console, engine = Console(highlight=False), options_of(options)
-    reason = _reason(options.model, engine.model)
+    choice = choice_of(settings_of(options), Now(free_bytes()))
+    reason = choice.reason if choice else _reason(options.model)
     checks, memory = [check_version(), check_settings(user_file(), users_problems())], None
     checks += machine_checks(engine.model, reason, engine.backend, engine.remote)
+    if choice and choice.offer:
+        checks.append(check_larger(choice.offer, choice.forecasts_ms[choice.offer.name]))
     if not options.no_engine:
         of_engine, memory = asyncio.run(_engine_checks(engine, Console(stderr=True)))
         checks += of_engine
@@ -53,16 +58,16 @@ def execute(options: argparse.Namespace) -> int:
     return 1 if any(check.state == "fail" for check in checks) else 0
 
 
-def _reason(asked: str | None, users: str) -> str:
+def _reason(asked: str | None) -> str:
     """Return a sentence that says why a model serves: the one of the command line, else of the user's settings."""
-    from lsp_server.settings.config import user_file
+    from lsp_server.settings.config import user_file, users_settings
     from lsp_server.settings.table import DEFAULTS
 
     if asked is not None:
         return "It is the one of --model."
-    if users != DEFAULTS.model:
+    if users_settings().model != DEFAULTS.model:
         return f"The setting `model` of {user_file()} names it."
-    return "It is the default, because the larger one makes you wait three times as long: docs/models.md."
+    return "It has the tokens of the server's model, unless `engine_model` names another."
 
 
 async def _engine_checks(options: EngineOptions, progress: Console) -> tuple[list[Check], Mapping[str, Any] | None]:

@@ -10,11 +10,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from rich.console import Console
 
 from completion.backend import BACKENDS
+from completion.free_memory import free_bytes
+from completion.host.process.address import DEFAULT_MODEL_NAME
 from completion.request import Layout, Mode
+from lsp_server.engine.auto_model import Now, choice_of
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
 from lsp_server.settings.config import users_problems, users_settings, with_option
+from lsp_server.settings.table import Settings
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,11 +54,23 @@ def options_of(options: argparse.Namespace) -> EngineOptions:
     Raises:
         ConfigurationError: An option has a value that its setting may not have.
     """
+    settings = settings_of(options)
+    choice = choice_of(settings, Now(free_bytes()))  # at any time the same one, so that `--stop` finds it
+    automatic = choice.model.spec if choice else DEFAULT_MODEL_NAME
+    return EngineOptions.of_settings(settings, is_editor=False, automatic=automatic)
+
+
+def settings_of(options: argparse.Namespace) -> Settings:
+    """Return the user's own settings, with what the command line replaces.
+
+    Raises:
+        ConfigurationError: An option has a value that its setting may not have.
+    """
     settings = users_settings()
     for name in ("model", "backend", "threads", "gpu_memory_share"):
         if (value := getattr(options, name, None)) is not None:
             settings = with_option(settings, name, value)
-    return EngineOptions.of_settings(settings, is_editor=False)
+    return settings
 
 
 @asynccontextmanager

@@ -20,12 +20,14 @@ def execute(_options: argparse.Namespace) -> int:
     """Run the command."""
     from completion.paths import machine_state_dir, state_dir, writing_to
     from lsp_server.engine.consent import CONSENT_FILE
+    from lsp_server.engine.model_offer import OFFERED_FILE
     from lsp_server.settings.experiment import experiment_path
     from lsp_server.settings.switched_off import OFF_FILE
     from lsp_server.telemetry.store import files_of, store_path
 
     _end_engines()
-    named = [state_dir() / name for name in ("drafting", CONSENT_FILE, OFF_FILE, "engine-token", "server-token")]
+    named = [state_dir() / name for name in ("drafting", CONSENT_FILE, OFF_FILE, OFFERED_FILE)]
+    named += [state_dir() / name for name in ("engine-token", "server-token")]
     named += [machine_state_dir() / "logs", experiment_path(), *files_of(store_path())]
     with writing_to(state_dir(), "DRAFTLINE_STATE_DIR"):
         named += [path for folder in {state_dir(), machine_state_dir()} for path in folder.glob("*.damaged")]

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from completion.model.store import model_list, model_store
+from completion.model.store import model_list
 from completion.paths import model_path
 from completion.progress import Progress as ProgressCallback
 
@@ -76,13 +76,11 @@ def _list(console: Console) -> int:
 
 
 def _get(console: Console, spec: str) -> int:
-    from completion.model.loading import load_model
+    from completion.model.loading import get_model
 
     try:
         with _progress_bar(console) as progress:
-            model_store.fetch(spec, progress)
-        with _progress_bar(console) as progress:
-            loaded = load_model(spec, progress=progress)  # loading also packs the weights, which happens only once
+            loaded = get_model(spec, progress)
     except KeyboardInterrupt:
         sentence = f"Interrupted. What was downloaded is kept. To go on, run: draftline models get {spec}"
         print(f"draftline: {sentence}", file=sys.stderr)

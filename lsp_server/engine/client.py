@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections.abc import AsyncGenerator, Callable
@@ -42,6 +43,8 @@ class EngineClient:
         """
         self._host = HostConnector(options, on_status, clock, patience)
         self._sent = SentTexts()
+        self._running, self._idle = 0, asyncio.Event()
+        self._idle.set()
         self._orders = itertools.count(1) if options.is_editor else None
 
     @property
@@ -62,7 +65,18 @@ class EngineClient:
             DocumentRefusedError: Two hosts ended on this document.
             DraftlineError: No host is available, or the request failed.
         """
-        request, shown = self._numbered(request), False
+        self._running += 1
+        self._idle.clear()
+        try:
+            async for event in self._events(self._numbered(request)):
+                yield event
+        finally:
+            self._running -= 1
+            if not self._running:
+                self._idle.set()
+
+    async def _events(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
+        shown = False
         for attempt in (1, 2):
             await self.connect()
             connection = self._host.live()
@@ -130,6 +144,11 @@ class EngineClient:
     async def health(self, *, memory: bool = False) -> dict[str, Any] | None:
         """See `HostConnector.health`."""
         return await self._host.health(memory=memory)
+
+    async def retire(self) -> None:
+        """Close the connection once the completions that run have ended."""
+        await self._idle.wait()
+        await self.close()
 
     async def close(self) -> None:
         """See `HostConnector.close`."""

@@ -18,6 +18,7 @@ from completion.paths import writing_to
 from completion.remote.address import RemoteAddress
 from completion.version import version
 from drafting.state_files import require_file
+from lsp_server.engine.auto_model import AUTO
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
 
@@ -66,10 +67,10 @@ class EngineOptions:
     program: tuple[str, ...] = (sys.executable, "-P", "-m", "completion.host")
 
     @classmethod
-    def of_settings(cls, settings: Settings, *, is_editor: bool) -> Self:
-        """Return the engine that the user's settings name."""
+    def of_settings(cls, settings: Settings, *, is_editor: bool, automatic: str = DEFAULT_MODEL_NAME) -> Self:
+        """Return the engine that the user's settings name; `automatic` is the model if they leave it to draftline."""
         return cls(
-            model=settings.model,
+            model=automatic if settings.model == AUTO else settings.model,
             backend=settings.backend,
             threads=settings.threads,
             gpu_memory_share=settings.gpu_memory_share,

@@ -5,17 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DraftlineError
 from completion.request import Closing, CompletionRequest, WorkspaceUpdate
+from lsp_server.engine.auto_model import AUTO, Ask, choice_of, machine_now, saves_battery
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.status import EngineStatus
-from lsp_server.settings.table import Settings
+from lsp_server.settings.table import DEFAULTS, Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 
+if TYPE_CHECKING:
+    from completion.model.choice import Choice
+
 _log = logging.getLogger(__name__)
+
+REVIEW_S = 60.0
+"""Time between two looks at battery, load and memory, in seconds: that of the mean of the system's load."""
 
 
 class EngineLink:
@@ -25,19 +34,35 @@ class EngineLink:
         status: Gets every change of the engine's state.
         new_progress: Creates a progress bar.
         on_ready: Called whenever an engine becomes ready, also after a restart.
+        on_choice: Called with each choice of a model, if the settings leave it to draftline.
+        machine: Says what the machine has.
     """
 
     def __init__(
-        self, status: StatusReporter, new_progress: Callable[[], LoadingProgress], on_ready: Callable[[], None]
+        self,
+        status: StatusReporter,
+        new_progress: Callable[[], LoadingProgress],
+        on_ready: Callable[[], None],
+        on_choice: Callable[[Choice], None] = lambda _choice: None,
+        machine: Ask = machine_now,
     ) -> None:
         self._status = status
         self._new_progress = new_progress
         self._on_ready = on_ready
+        self._on_choice = on_choice
+        self._machine = machine
         self._progress: LoadingProgress | None = None
         self._options: EngineOptions | None = None
+        self._settings = DEFAULTS
         self._client: EngineClient | None = None
         self._was_ready = self._is_ready = False
         self._connecting: asyncio.Task[None] | None = None
+        self._reviewing: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._retiring: set[asyncio.Task[None]] = set()
+        self._failed: set[EngineOptions] = set()  # that could not take over
+        self._remark = ""
+        self.saves_battery = False
 
     @property
     def source(self) -> EngineClient | None:
@@ -46,12 +71,82 @@ class EngineLink:
 
     async def use(self, settings: Settings) -> None:
         """Connect to the engine that the settings name, in the background. Do nothing if it is the current one."""
-        options = EngineOptions.of_settings(settings, is_editor=True)
+        await self._end_review()
+        self._settings = settings
+        options = await self._wanted()
+        if self._options is not None and settings.model == AUTO:
+            options = replace(options, model=self._options.model)  # the review moves to another one
         if options != self._options:
-            await self.close()
+            await self._close()
             self._options = options
-            self._client = EngineClient(options, self._note)
+            self._client = self._new_client(options)
             self.wake()
+        self.review()
+
+    def review(self) -> None:
+        """Look at the machine, now and each minute. Another model takes over between two requests, once it is ready."""
+        if self._options is not None and (self._reviewing is None or self._reviewing.done()):
+            self._reviewing = asyncio.create_task(self._review(self._options))
+
+    async def _review(self, current: EngineOptions) -> None:
+        if self._is_ready:
+            remark, wanted = self._remark, await self._wanted()
+            if wanted != current and wanted not in self._failed:
+                await self._move(wanted)
+            elif remark != self._remark:
+                self.say_again()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(REVIEW_S, self.review)
+
+    async def _end_review(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._reviewing is not None:
+            self._reviewing.cancel()
+            await asyncio.gather(self._reviewing, return_exceptions=True)
+
+    async def _wanted(self) -> EngineOptions:
+        """Return the engine that the settings name, or leave to what the machine has now."""
+        settings, engine = self._settings, self._client.status if self._client else EngineStatus()
+        now = await asyncio.to_thread(self._machine)
+        device = engine.device.partition(" ")[0]
+        choice = await asyncio.to_thread(choice_of, settings, now, engine.model, device)
+        self.saves_battery = saves_battery(settings, now)
+        self._remark = choice.remark if choice else ""
+        if choice is None:
+            return EngineOptions.of_settings(settings, is_editor=True)
+        if self._is_ready:
+            self._on_choice(choice)
+        return EngineOptions.of_settings(settings, is_editor=True, automatic=choice.model.spec)
+
+    async def _move(self, options: EngineOptions) -> None:
+        """Load another model while the one that serves goes on, then let it take over."""
+        client = self._new_client(options)
+        try:
+            await client.connect()
+        except DraftlineError as error:
+            _log.warning("%s", error.logged)
+            self._failed.add(options)
+        finally:
+            if client.status.state != "ready":  # the one that serves goes on
+                await client.close()
+        if client.status.state != "ready":
+            return
+        if (former := self._client) is not None:
+            retiring = asyncio.create_task(former.retire())
+            self._retiring.add(retiring)
+            retiring.add_done_callback(self._retiring.discard)
+        self._client, self._options, self._is_ready = client, options, False
+        self._note(client.status)
+
+    def _new_client(self, options: EngineOptions) -> EngineClient:
+        def note(status: EngineStatus) -> None:
+            if client is self._client:
+                self._note(status)
+
+        client = EngineClient(options, note)
+        return client
 
     def wake(self) -> None:
         """Start to connect, unless that is already going on."""
@@ -94,6 +189,12 @@ class EngineLink:
 
     async def close(self) -> None:
         """Release the engine, which exits on its own after some time without clients."""
+        await self._end_review()
+        for task in self._retiring:
+            task.cancel()
+        await self._close()
+
+    async def _close(self) -> None:
         client, connecting = self._client, self._connecting
         self._client, self._connecting, self._options = None, None, None
         self._was_ready = self._is_ready = False
@@ -114,7 +215,8 @@ class EngineLink:
         kind = kinds.get(engine.state, StatusKind.STARTING)
         if engine.state == "ready" and engine.code:  # its model server fails
             kind = StatusKind.ERROR
-        self._status.update(kind=kind, message=engine.sentence, model=engine.model, device=engine.device)
+        sentence = f"{engine.sentence} {self._remark}".rstrip() if engine.state == "ready" else engine.sentence
+        self._status.update(kind=kind, message=sentence, model=engine.model, device=engine.device)
         if engine.state in ("starting", "loading"):
             self._progress = self._progress or self._new_progress()
             self._progress.report(engine.percent, engine.sentence)
@@ -125,3 +227,4 @@ class EngineLink:
         if became_ready:
             self._was_ready = True
             self._on_ready()
+            self.review()

@@ -33,6 +33,13 @@ class NextEditMode(StrEnum):
     OFF = "off"
 
 
+class OnBattery(StrEnum):
+    """How much work is done on battery: as much as on mains, or less."""
+
+    SAME = "same"
+    LESS = "less"
+
+
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -83,10 +90,24 @@ class Settings:
         "it is generated. One that is on the screen stays while you type along it.",
     )
     model: str = setting(
-        default="default",
+        default="auto",
         scope=Scope.MACHINE,
-        description="The model: `default`, a packaged model's name, a hub id, or the whole path of a folder with "
-        "safetensors or of a `.gguf` file.",
+        description="The model: `auto`, the largest that is installed and quick enough on this machine; `default`, a "
+        "packaged model's name, a hub id, or the whole path of a folder with safetensors or of a `.gguf` file.",
+    )
+    first_text_budget_ms: int = setting(
+        default=120,
+        low=1,
+        high=60_000,
+        scope=Scope.MACHINE,
+        description='Time within which a model must be forecast to show its first text for `model = "auto"` to '
+        "take it, in milliseconds.",
+    )
+    on_battery: OnBattery = setting(
+        default=OnBattery.LESS,
+        scope=Scope.MACHINE,
+        description="How much work is done on battery: `same` as on mains; `less` takes a model with half of "
+        "`first_text_budget_ms`, and generates nothing ahead.",
     )
     backend: Backend = setting(
         default="auto",

@@ -12,7 +12,8 @@ import numpy as np
 import psutil
 import pytest
 
-from completion.memory import Held, drop_library, free_bytes, large_memory, mapped_spans, resident_bytes
+from completion.free_memory import free_bytes
+from completion.memory import Held, drop_library, large_memory, mapped_spans, resident_bytes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

@@ -12,6 +12,7 @@ import pytest
 
 from completion.decoding.step_costs import _parse as costs_of
 from completion.host.process.log import configure_log
+from completion.model.choice import Measured
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.tokens import stored
 from drafting.learned_state import default_calibration, load_calibration, save_calibration
@@ -37,11 +38,13 @@ def use_calibration(path):
     assert np.isfinite(before.right).all()
 
 
+COSTS = Measured("m", "int8", "cpu", 0, (1.0, 2.0, 3.0))
+
+
 def use_costs(path):
-    found = read_state(path, lambda data: costs_of(data, 3))
-    assert found in (None, [1.0, 2.0, 3.0])
-    write_state(path, b"[1.0, 2.0, 3.0]")
-    assert read_state(path, lambda data: costs_of(data, 3)) == [1.0, 2.0, 3.0]
+    assert read_state(path, lambda data: costs_of(data, 3)) in (None, COSTS)
+    write_state(path, COSTS.to_json().encode())
+    assert read_state(path, lambda data: costs_of(data, 3)) == COSTS
 
 
 def use_image(path):

@@ -6,24 +6,28 @@ from types import SimpleNamespace
 import pytest
 
 from completion.decoding.step_costs import load_or_measure_costs, measure_costs
+from completion.model.choice import Measured
 
 
 @pytest.fixture
 def costs_folder(monkeypatch, tmp_path):
     monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path))
-    return tmp_path / "step-costs"
+    return tmp_path / "measured"
 
 
 def test_the_second_start_uses_the_costs_that_the_first_one_saved(costs_folder, tiny_model):
     first = load_or_measure_costs(tiny_model, 8)
     [path] = costs_folder.iterdir()
-    path.write_text(str([float(1 + size) for size in range(9)]))
+    saved = Measured.from_json(path.read_text())
+    path.write_text(replace(saved, costs_ms=tuple(float(1 + size) for size in range(9))).to_json())
     second = load_or_measure_costs(tiny_model, 8)
     assert first.max_nodes == second.max_nodes == 8
     assert second.costs_ms.tolist() == [float(1 + size) for size in range(9)]
 
 
-@pytest.mark.parametrize("damage", ["", "nonsense", "[]", "[1.0, 2.0]", "{}", "[0.0,1,1,1,1,1,1,1,1]"])
+@pytest.mark.parametrize(
+    "damage", ["", "nonsense", "[]", '{"costs_ms": [1.0, 2.0]}', "{}", '{"costs_ms": [0.0, 1, 1, 1, 1, 1, 1, 1, 1]}']
+)
 def test_the_costs_in_a_damaged_file_are_measured_again(costs_folder, tiny_model, damage):
     load_or_measure_costs(tiny_model, 8)
     [path] = costs_folder.iterdir()

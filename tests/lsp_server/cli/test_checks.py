@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import shutil
 import socket
 import sys
@@ -9,6 +10,7 @@ import sys
 import pytest
 
 from completion.host.process.address import host_address
+from completion.model.choice import KNOWN, Measured, measured_folder
 from completion.model.gpu_memory import Gpu
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store.converted_models import CONVERSION_VERSION
@@ -136,7 +138,15 @@ def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, mon
         main(["doctor", "--no-engine", *options])
         return capsys.readouterr().out
 
-    assert "It is the default, because" in printed()
+    assert "It is the default, until a start has measured how quick this machine is." in printed()
+    measured = Measured(KNOWN[0].name, "q4", "cpu", 0, (8.0,) * 16, platform.node())
+    measured_folder().mkdir(parents=True)
+    (measured_folder() / "default.json").write_text(measured.to_json())
+    offering = printed()
+    assert "Its first text is forecast after 28 ms, within the 120 ms" in offering
+    assert f"{KNOWN[1].name} after" in offering
+    assert "larger model" in offering
+    assert "To get it: draftline models get" in offering
     user_file = runtime / "config" / "draftline" / "config.toml"
     user_file.parent.mkdir(parents=True)
     user_file.write_text(f"model = {str(tiny_qwen2)!r}")

@@ -25,7 +25,7 @@ OTHER_VALUES |= {
 }
 OTHER_VALUES |= {"engine_plain_http": "true", "engine_mode": '"local_first"', "engine_model": '"m"'}
 OTHER_VALUES |= dict.fromkeys(("engine_send", "not_secret"), '["*"]')
-OTHER_VALUES |= {"item_range": '"line"'}
+OTHER_VALUES |= {"item_range": '"line"', "first_text_budget_ms": "60", "on_battery": '"same"'}
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,8 @@ return {
   "automatic_lines",
   "show_after_ms",
   "model",
+  "first_text_budget_ms",
+  "on_battery",
   "backend",
   "threads",
   "gpu_memory_share",

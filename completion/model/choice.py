@@ -1,0 +1,304 @@
+"""Chooses the model that serves: a forecast of each known one's first text here, and the largest that is quick enough.
+
+The forecast needs what this machine has measured for one of them. It is a roofline ("Roofline: An Insightful Visual
+Performance Model for Multicore Architectures"): a pass reads all weights once, and multiplies each with every row.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from completion.backend import Backend
+from completion.errors import ModelError
+from completion.model.store.converted_models import Source, is_complete
+from completion.model.store.packaged_models import DEFAULT_PACKAGE, LARGER_PACKAGE, PACKAGED_MODELS, installed_parts
+from completion.paths import cache_dir
+
+FIRST_TEXT_ROWS = (2, 3)
+"""Rows of the passes until a first text at the median key: what was typed, and a step with its draft."""
+_OTHER_MS = 12.0
+"""Time of a first text beside the passes: prompt, grammar and search. It hardly depends on the model."""
+_UNBLOCKED = 1.2
+"""Time of a pass in int8 over that in blocks, where only one of them was measured: `benchmarks.model_choice`."""
+_BATTERY_SHARE = 0.5
+"""Share of the budget that a first text may take on battery: it takes processor time, and so energy, in proportion."""
+_ROOM_BYTES = 600_000_000
+"""Memory that the engine takes beside the weights, and that others need to stay as quick as they are."""
+_MARGIN = 0.85
+"""Share of the budget within which a model must be that is larger than the one that serves: none comes and goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownModel:
+    """A model of the Qwen2.5-Coder family.
+
+    Attributes:
+        spec: What `load_model` takes.
+        name: Name that a loaded model has.
+        weights: Number of weights that a pass reads; each is multiplied and added once for every row.
+        block_bytes: Bytes that a pass reads of its weights in blocks of about 4 bits.
+        download_bytes: Size of its download.
+        gives: What it is better at than the default model; a clause.
+        in_blocks: Whether its files have blocks, which the backend `auto` keeps.
+    """
+
+    spec: str
+    name: str
+    weights: int
+    block_bytes: int
+    download_bytes: int
+    gives: str = ""
+    in_blocks: bool = True
+
+    def read_bytes(self, form: str) -> int:
+        """Return how many bytes a pass reads in a form of the weights: "q4", "int8" or 16 bits."""
+        return {"q4": self.block_bytes, "int8": self.weights}.get(form, 2 * self.weights)
+
+
+_MORE = "it is right more often than the smaller ones, which was not measured here"
+KNOWN = (
+    KnownModel("default", DEFAULT_PACKAGE.name, 494_000_000, 395_500_000, DEFAULT_PACKAGE.size_bytes),
+    KnownModel(
+        LARGER_PACKAGE.name,
+        LARGER_PACKAGE.name,
+        1_544_000_000,
+        1_001_900_000,
+        LARGER_PACKAGE.size_bytes,
+        "its first lines are right a little more often, and it writes edits that the default model cannot",
+    ),
+    KnownModel(
+        "Qwen/Qwen2.5-Coder-3B-Instruct",
+        "Qwen2.5-Coder-3B-Instruct",
+        3_086_000_000,
+        2_003_000_000,
+        6_171_000_000,
+        f"{_MORE}; its licence forbids commercial use",
+        in_blocks=False,
+    ),
+    KnownModel(
+        "Qwen/Qwen2.5-Coder-7B-Instruct",
+        "Qwen2.5-Coder-7B-Instruct",
+        7_070_000_000,
+        4_590_000_000,
+        15_231_000_000,
+        _MORE,
+        in_blocks=False,
+    ),
+)
+"""The models that `auto` chooses from, the smallest and default one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a start measured for a model that runs here; see `completion.decoding.step_costs`.
+
+    Attributes:
+        model: Its name.
+        form: Form of its weights: "q4", "int8", or another one of 16 or 32 bits.
+        device: Where it runs: "cpu", or as torch names a GPU.
+        threads: The setting `threads` with which it ran; 0 if the engine chose.
+        costs_ms: Time of a pass by its number of rows, from one row on.
+        machine: Name of the machine, which may share its cache folder with others.
+    """
+
+    model: str
+    form: str
+    device: str
+    threads: int
+    costs_ms: tuple[float, ...]
+    machine: str = ""
+
+    def to_json(self) -> str:
+        """Return what `from_json` reads."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Measured:
+        """Return what `to_json` wrote.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        found = json.loads(text)
+        if not isinstance(found, dict) or not all(isinstance(cost, float) and cost > 0 for cost in found["costs_ms"]):
+            raise ValueError("no measurement")
+        return cls(**{**found, "costs_ms": tuple(found["costs_ms"])})
+
+    def first_text_ms(self, of: KnownModel, to: KnownModel, form: str = "") -> float:
+        """Return the forecast of a first text of `to`, in milliseconds, where this was measured for `of`.
+
+        A pass of n rows takes bytes / read speed + (n − 1) · operations / pace: both are as measured. What else the
+        engine does takes as long for every model.
+        """
+        form, once = form or self.form, self.costs_ms[0]
+        reading = to.read_bytes(self.form) / of.read_bytes(self.form)
+        computing = to.weights / of.weights
+        passes = [self.costs_ms[min(rows, len(self.costs_ms)) - 1] for rows in FIRST_TEXT_ROWS]
+        factor = {("q4", "int8"): _UNBLOCKED, ("int8", "q4"): 1 / _UNBLOCKED}.get((self.form, form), 1.0)
+        return _OTHER_MS + factor * sum(once * reading + (cost - once) * computing for cost in passes)
+
+
+def measured_here(folder: Path | None = None) -> list[Measured]:
+    """Return what starts on this machine have measured for known models, the newest first."""
+    found, names = list[tuple[int, Measured]](), {model.name for model in KNOWN}
+    for path in (folder or measured_folder()).glob("*.json"):
+        with suppress(OSError, ValueError, LookupError, TypeError):  # a start replaces what is damaged
+            one = Measured.from_json(path.read_bytes())
+            if one.model in names and one.machine == platform.node():
+                found.append((path.stat().st_mtime_ns, one))
+    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
+
+
+def measured_folder() -> Path:
+    """Return the folder of measurements, one file for each way to run a model."""
+    return cache_dir() / "measured"
+
+
+def is_installed(model: KnownModel) -> bool:
+    """Return whether a model can be loaded without a download."""
+    packaged = next((one for one in PACKAGED_MODELS if one.name == model.name), None)
+    if packaged is None:
+        from completion.model.store.hub import cached_folder  # noqa: PLC0415 -- imports the hub's library for a second
+
+        return cached_folder(model.spec) is not None
+    if is_complete(Source(packaged.name, packaged.sha256).folder):
+        return True
+    with suppress(ModelError):
+        return bool(installed_parts(packaged))
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a machine has now for a model.
+
+    Attributes:
+        memory_bytes: Free memory, with what the serving model has.
+        device: Where models run.
+        threads: The setting `threads`.
+        load: Mean number of running processes over the number of cores.
+        saves_battery: Whether it runs on battery and the user wants less work then.
+    """
+
+    memory_bytes: int
+    device: str = "cpu"
+    threads: int = 0
+    load: float = 0.0
+    saves_battery: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which model serves, and why.
+
+    Attributes:
+        model: The model.
+        reason: A sentence on why this one.
+        remark: A sentence on why it is smaller than this machine could run; "" if it is not.
+        offer: A better one that is not installed; None if there is none.
+        forecasts_ms: First text of each known model by its name; empty before anything was measured.
+    """
+
+    model: KnownModel
+    reason: str
+    remark: str = ""
+    offer: KnownModel | None = None
+    forecasts_ms: Mapping[str, float] = field(default_factory=dict)
+
+
+def choose(
+    machine: Machine,
+    measured: Sequence[Measured],
+    is_installed: Callable[[KnownModel], bool],
+    budget_ms: float,
+    backend: Backend = "auto",
+    serving: str = "",
+) -> Choice:
+    """Return the largest known model whose first text is within a budget, with its reason.
+
+    Args:
+        machine: What the machine has now.
+        measured: What was measured here, the newest first.
+        is_installed: Whether a model can be loaded without a download.
+        budget_ms: Maximum time of a first text.
+        backend: Implementation that runs models.
+        serving: Name of the model that serves now; "" for none.
+    """
+    mine = [one for one in measured if _is_of(one, machine, backend)]
+    if not mine:
+        reason = "It is the default, until a start has measured how quick this machine is."
+        return Choice(KNOWN[0], reason, _in_place_of(KNOWN[0], _elsewhere(machine, measured, is_installed, budget_ms)))
+    forecasts = {model.name: _forecast_ms(model, mine, backend) for model in KNOWN}
+    strain = max(1.0, machine.load) if machine.device == "cpu" else 1.0
+    share = _BATTERY_SHARE if machine.saves_battery else 1.0
+
+    def within(limit_ms: float) -> list[KnownModel]:
+        return [model for model in KNOWN if _fits(model, machine, backend) and forecasts[model.name] <= limit_ms]
+
+    def largest(limit_ms: float) -> KnownModel:
+        rank = next((index for index, model in enumerate(KNOWN) if model.name == serving), len(KNOWN))
+        quick = [model for model in within(limit_ms) if is_installed(model)]
+        sure = within(_MARGIN * limit_ms)
+        return next((model for model in reversed(quick) if KNOWN.index(model) <= rank or model in sure), KNOWN[0])
+
+    model, calm = largest(share * budget_ms / strain), largest(budget_ms)
+    remark = _in_place_of(model, calm, "On battery" if machine.saves_battery else "While other programs are busy")
+    best = next((one for one in reversed(within(_MARGIN * budget_ms)) if one.weights > calm.weights), None)
+    return Choice(
+        model,
+        _reason(model, forecasts, budget_ms),
+        remark or _in_place_of(model, _elsewhere(machine, measured, is_installed, budget_ms)),
+        None if remark else best,
+        forecasts,
+    )
+
+
+def _is_of(one: Measured, machine: Machine, backend: Backend) -> bool:
+    forms = {"int8": ("int8",), "q4": ("q4",)}.get(backend, (one.form,))
+    return one.device == machine.device and one.threads == machine.threads and one.form in forms
+
+
+def _forecast_ms(model: KnownModel, mine: Sequence[Measured], backend: Backend) -> float:
+    """Return the forecast of a model's first text by its own measurement, else by that of the model next in size."""
+    by_name = {known.name: known for known in KNOWN}
+    nearest = min(mine, key=lambda one: abs(math.log(by_name[one.model].weights / model.weights)))
+    form = "int8" if backend == "auto" and nearest.form == "q4" and not model.in_blocks else nearest.form
+    return nearest.first_text_ms(by_name[nearest.model], model, form)
+
+
+def _fits(model: KnownModel, machine: Machine, backend: Backend) -> bool:
+    smallest = machine.device != "cpu" or backend == "q4" or (backend == "auto" and model.in_blocks)
+    return model.read_bytes("q4" if smallest else "int8") + _ROOM_BYTES <= machine.memory_bytes
+
+
+def _elsewhere(
+    machine: Machine, measured: Sequence[Measured], is_installed: Callable[[KnownModel], bool], budget_ms: float
+) -> KnownModel | None:
+    """Return the model that served on a GPU that runs none now; None if there was none."""
+    gpu = next((one for one in measured if one.device != "cpu"), None)
+    if gpu is None or machine.device != "cpu":
+        return None
+    with_gpu = replace(machine, device=gpu.device, threads=gpu.threads, load=0.0, saves_battery=False)
+    return choose(with_gpu, measured, is_installed, budget_ms).model
+
+
+def _in_place_of(model: KnownModel, larger: KnownModel | None, why: str = "Without the GPU") -> str:
+    if larger is None or larger.weights <= model.weights:
+        return ""
+    return f"{why}, {model.name} serves in the place of {larger.name}."
+
+
+def _reason(model: KnownModel, forecasts: Mapping[str, float], budget_ms: float) -> str:
+    own_ms, larger = forecasts[model.name], KNOWN[KNOWN.index(model) + 1 :]
+    within = f"the {budget_ms:.0f} ms of `first_text_budget_ms`"
+    sentence = f"Its first text is forecast after {own_ms:.0f} ms, within {within}"
+    if own_ms > budget_ms:
+        sentence = f"Its first text is forecast after {own_ms:.0f} ms; none is quicker, although {within} are exceeded"
+    others = ", ".join(f"{one.name} after {forecasts[one.name]:.0f} ms" for one in larger[:1])
+    return f"{sentence}; that of {others}." if others else f"{sentence}."

@@ -1,0 +1,212 @@
+"""`model = "auto"` in a session: real hosts of two models, and a machine that the test describes."""
+
+import asyncio
+import platform
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from completion.errors import ModelNotFoundError
+from completion.host.process.address import host_address
+from completion.host.process.sockets import own_socket
+from completion.host.server import HostServer, HostSettings
+from completion.model.choice import KNOWN, Choice, Measured, measured_folder
+from completion.model.store.converted_models import Source, convert_once
+from completion.model.store.packaged_models import LARGER_PACKAGE
+from completion.progress import silent
+from completion.request import CompletionRequest
+from lsp_server.engine.auto_model import Now, choice_of, saves_battery
+from lsp_server.engine.link import REVIEW_S, EngineLink
+from lsp_server.engine.model_offer import FETCH, REFUSE, ModelOffer
+from lsp_server.settings.table import DEFAULTS, OnBattery
+from lsp_server.status import LoadingProgress, StatusReporter
+from tests.completion.host.paced_engine import PacedEngine
+
+SMALL, LARGER = KNOWN[:2]
+IDLE = Now(32_000_000_000)
+MEASURED = Measured(SMALL.name, "q4", "cpu", 0, tuple(8.0 + 2 * row for row in range(16)), platform.node())
+BOTH = replace(DEFAULTS, first_text_budget_ms=round(1.5 * MEASURED.first_text_ms(SMALL, LARGER)))
+"""Settings with a budget in which the larger model is quick enough, and those above it are not."""
+
+
+@asynccontextmanager
+async def host_of(known, engine):
+    own = own_socket(host_address(known.spec, "auto").endpoint_path)
+
+    def load(progress):
+        return replace(engine.load(progress), model_name=known.name, device="cpu")
+
+    server = HostServer(HostSettings(model=known.spec), load, own.token)
+    task = asyncio.create_task(server.run([own.listener]))
+    yield engine
+    engine.gated = False
+    engine.permits.release(1000)
+    server.stop()
+    await task
+
+
+def install(package=LARGER_PACKAGE):
+    def fill(folder, _progress):
+        return str((folder / "config.json").write_text("{}"))
+
+    convert_once(Source(package.name, package.sha256), fill, silent)
+
+
+def measure(measured=MEASURED):
+    measured_folder().mkdir(parents=True, exist_ok=True)
+    (measured_folder() / f"{measured.model}.json").write_text(measured.to_json())
+
+
+class Room:
+    """A link with its statuses, and a machine that the test changes."""
+
+    def __init__(self):
+        self.now = IDLE
+        self.statuses, self.choices = [], []
+        self.changed = asyncio.Condition()
+        self.ready = asyncio.Semaphore(0)
+        status = StatusReporter(lambda _method, params: self.statuses.append(params))
+        bar = LoadingProgress(None)
+        self.link = EngineLink(status, lambda: bar, self.ready.release, self.choices.append, lambda: self.now)
+
+    async def is_ready(self):
+        await asyncio.wait_for(self.ready.acquire(), 60)
+
+    @property
+    def model(self):
+        return self.statuses[-1]["model"]
+
+
+@pytest.fixture
+async def room(runtime):
+    async with AsyncExitStack() as stack:
+        one = Room()
+        one.engines = [
+            await stack.enter_async_context(host_of(known, PacedEngine(gated=True))) for known in (SMALL, LARGER)
+        ]
+        yield one
+        await one.link.close()
+
+
+async def test_without_a_measurement_the_default_model_serves(room):
+    install()
+    await room.link.use(BOTH)
+    await room.is_ready()
+    assert room.model == SMALL.name
+
+
+async def test_the_larger_model_takes_over_once_it_is_there_and_what_runs_ends_where_it_began(room, pass_time):
+    measure()
+    await room.link.use(BOTH)
+    await room.is_ready()
+    small, larger = room.engines
+    former = room.link.source
+    events = former.complete(CompletionRequest("x =", document="a", max_tokens=2))
+    small.permits.release(1)
+    first = await anext(events)
+    install()
+    room.link.review()
+    await room.is_ready()
+    assert room.model == LARGER.name
+    small.permits.release(10)
+    rest = [event async for event in events]
+    assert rest[-1].suggestions[0].text.startswith(first.suggestions[0].text)
+    assert rest[-1].done
+    larger.permits.release(10)
+    assert [event async for event in room.link.source.complete(CompletionRequest("y =", document="b", max_tokens=1))]
+    assert [[name[0] for name in engine.started] for engine in (small, larger)] == [["a"], ["b"]]
+
+
+async def test_battery_takes_the_smaller_model_with_a_sentence_and_mains_the_larger_one_again(room, pass_time):
+    measure()
+    install()
+    await room.link.use(BOTH)
+    await room.is_ready()
+    assert (room.model, room.link.saves_battery) == (LARGER.name, False)
+    room.now = replace(IDLE, on_battery=True)
+    await pass_time(REVIEW_S)
+    await room.is_ready()
+    assert (room.model, room.link.saves_battery) == (SMALL.name, True)
+    assert f"On battery, {SMALL.name} serves in the place of {LARGER.name}." in room.statuses[-1]["message"]
+    room.now = IDLE
+    await pass_time(REVIEW_S)
+    await room.is_ready()
+    assert (room.model, room.link.saves_battery) == (LARGER.name, False)
+    assert "battery" not in room.statuses[-1]["message"]
+
+
+def test_a_model_that_is_named_and_a_server_leave_nothing_to_choose(runtime):
+    measure()
+    install()
+    assert choice_of(BOTH, IDLE).model is LARGER
+    assert choice_of(replace(BOTH, model="default"), IDLE) is None
+    assert choice_of(replace(BOTH, engine_url="https://gpu.example"), IDLE) is None
+
+
+def test_on_battery_the_setting_decides_whether_work_is_saved():
+    on_battery = replace(IDLE, on_battery=True)
+    assert saves_battery(DEFAULTS, on_battery)
+    assert not saves_battery(DEFAULTS, IDLE)
+    assert not saves_battery(replace(DEFAULTS, on_battery=OnBattery.SAME), on_battery)
+
+
+class Offers:
+    """The offers of a server whose user gives one answer."""
+
+    def __init__(self, path, answer, fetch=None):
+        self.questions, self.fetched, self.said = [], [], []
+        self.done = asyncio.Event()
+
+        async def ask(question, answers):
+            assert answers == (FETCH, REFUSE)
+            self.questions.append(question)
+            return answer
+
+        def fetch_it(model, progress):
+            progress("Downloading", 0.5)
+            self.fetched.append(model)
+            if fetch is not None:
+                fetch()
+
+        def say(sentence):
+            self.said.append(sentence)
+            self.done.set()
+
+        self.offer = ModelOffer(path, ask, lambda: LoadingProgress(None), say, self.done.set, fetch_it)
+
+    async def consider(self):
+        self.offer.consider(Choice(SMALL, "", offer=LARGER, forecasts_ms={LARGER.name: 80.0}))
+        task = self.offer._task
+        if task is not None:
+            await task
+
+
+async def test_a_better_model_is_offered_once_and_fetched_if_the_user_wants_it(tmp_path):
+    offers = Offers(tmp_path / "offered.json", FETCH)
+    await offers.consider()
+    assert offers.fetched == [LARGER.spec]
+    assert offers.done.is_set()
+    (question,) = offers.questions
+    for fact in (LARGER.name, "80 ms", "1.1 GB", LARGER.gives):
+        assert fact in question
+    later = Offers(tmp_path / "offered.json", FETCH)
+    await later.consider()
+    assert later.questions == later.fetched == []
+
+
+@pytest.mark.parametrize("answer", [REFUSE, None])
+async def test_a_refused_offer_downloads_nothing_and_does_not_return(tmp_path, answer):
+    offers = Offers(tmp_path / "offered.json", answer)
+    await offers.consider()
+    await offers.consider()
+    assert (len(offers.questions), offers.fetched) == (1, [])
+
+
+async def test_a_download_that_fails_is_said(tmp_path):
+    def fail():
+        raise ModelNotFoundError("The package index cannot be reached.")
+
+    offers = Offers(tmp_path / "offered.json", FETCH, fail)
+    await offers.consider()
+    assert offers.said == ["The package index cannot be reached."]
