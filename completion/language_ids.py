@@ -11,7 +11,9 @@ from typing import Any
 
 _TABLE = Path(__file__).parent / "syntax" / "languages.toml"
 _UNNAMED = ("", "plaintext")
-_OWN = frozenset({"names", "endings", "files", "package", "entry", "like"})  # what no other row has from this one
+_OWN = frozenset(
+    ["names", "endings", "files", "package", "entry", "acceptor", "like"]
+)  # what no other row has from this one
 
 
 @cache

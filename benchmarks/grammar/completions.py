@@ -23,7 +23,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.figures import ratio, rounded
-from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.quality.sets import FILES, open_tasks
 from benchmarks.quality.tasks import Task, sample
 from completion.cancellation import CancelToken
@@ -33,7 +32,7 @@ from completion.engine import Engine, product_settings
 from completion.model.loading import load_model
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, GrammarMode, Suggestion
-from completion.syntax.languages import true_language
+from completion.syntax.languages import parsed_row, true_language
 from completion.syntax.trees import error_count, parse
 
 _IDENTIFIERS = {"c++": "cpp"}
@@ -74,7 +73,7 @@ def open_requests(count: int, data_dir: str | None) -> Iterator[tuple[Completion
         language = _IDENTIFIERS.get(task.language, task.language)
         if language == "typescript" and task.path.endswith(".tsx"):
             language = "typescriptreact"
-        if GRAMMARS.load(true_language(language, task.prefix, task.suffix)) is not None:
+        if parsed_row(true_language(language, task.prefix, task.suffix)) is not None:
             yield _request(task, language), task.reference
 
 

@@ -1,4 +1,7 @@
-"""Real source files for the grammar benchmark, from pinned releases on PyPI and npm or from a folder."""
+"""Real source files for the grammar benchmark, from pinned releases on PyPI and npm or from a folder.
+
+The releases are those below, and those of the places in further languages (`benchmarks/quality/packages.txt`).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from completion.language_ids import language_of
 from completion.paths import cache_dir
+from completion.syntax.languages import parsed_row
 from completion.syntax.trees import parse
 
 PYPI = (
@@ -38,21 +43,7 @@ NPM = (
     "react-native-screens@4.28.0",
     "@capacitor/android@8.5.0",
 )
-ENDINGS = {
-    ".py": "python",
-    ".js": "javascript",
-    ".mjs": "javascript",
-    ".ts": "typescript",
-    ".tsx": "typescriptreact",
-    ".go": "go",
-    ".rs": "rust",
-    ".java": "java",
-    ".c": "c",
-    ".cpp": "cpp",
-    ".hpp": "cpp",
-    ".cc": "cpp",
-    ".json": "json",
-}
+_MORE = Path(__file__).resolve().parents[1] / "quality" / "packages.txt"
 _SIZES = range(200, 40_000)
 # pip asks the build backend of a source distribution for its metadata, which PKG-INFO already has. A stand-in for each
 # backend returns that metadata. It runs no code of the package and needs no compiler.
@@ -100,7 +91,7 @@ def valid_sources(folder: Path | None, seed: int) -> dict[str, list[SourceFile]]
     texts = _read_folder(folder) if folder is not None else _read_archives(fetch())
     by_language: dict[str, list[SourceFile]] = {}
     for name, text in texts:
-        language = ENDINGS[Path(name).suffix]
+        language = language_of(name)
         by_language.setdefault(language, []).append(SourceFile(name, language, text))
     for files in by_language.values():
         files.sort(key=lambda file: file.name)
@@ -121,10 +112,13 @@ def fetch() -> list[Path]:
     folder = cache_dir() / "benchmark-sources"
     stand_ins = folder / "backends"
     _write_stand_ins(stand_ins)
-    releases = {requirement: folder / requirement.replace("/", "+") for requirement in (*PYPI, *NPM)}
-    for requirement in PYPI:
+    more = [line.split()[1:] for line in _MORE.read_text(encoding="utf-8").splitlines()]
+    pypi = (*PYPI, *(f"{name[5:]}=={version}" for name, version in more if name.startswith("pypi:")))
+    npm = (*NPM, *(f"{name[4:]}@{version}" for name, version in more if name.startswith("npm:")))
+    releases = {requirement: folder / requirement.replace("/", "+") for requirement in (*pypi, *npm)}
+    for requirement in pypi:
         _fetch(releases[requirement], _pip(requirement), os.environ | {"PYTHONPATH": str(stand_ins)})
-    for requirement in NPM:
+    for requirement in npm:
         pack = ["npm", "pack", "--silent", "--ignore-scripts", requirement]
         _fetch(releases[requirement], pack, dict(os.environ))
     return sorted(path for release in releases.values() for path in release.iterdir())
@@ -163,7 +157,7 @@ def _read_archives(archives: list[Path]) -> Iterator[tuple[str, bytes]]:
     for archive in archives:
         with tarfile.open(archive) as tar:
             for member in tar:
-                if member.isfile() and Path(member.name).suffix in ENDINGS and member.size in _SIZES:
+                if member.isfile() and _has_grammar(member.name) and member.size in _SIZES:
                     stream = tar.extractfile(member)
                     if stream is not None:
                         yield f"{archive.name}:{member.name}", stream.read()
@@ -171,5 +165,9 @@ def _read_archives(archives: list[Path]) -> Iterator[tuple[str, bytes]]:
 
 def _read_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(folder.rglob("*")):
-        if path.suffix in ENDINGS and path.is_file() and path.stat().st_size in _SIZES:
+        if _has_grammar(path.name) and path.is_file() and path.stat().st_size in _SIZES:
             yield str(path.relative_to(folder)), path.read_bytes()
+
+
+def _has_grammar(name: str) -> bool:
+    return parsed_row(language_of(name)) is not None

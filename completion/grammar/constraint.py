@@ -17,7 +17,7 @@ from completion.grammar.joining import Joining, Missing
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
 from completion.request import GrammarMode
-from completion.syntax.languages import true_language
+from completion.syntax.languages import parsed_row, true_language
 from completion.syntax.parsing import IN_PROCESS, Parsing
 
 _MAX_TRIED_TOKENS = 1000
@@ -34,6 +34,7 @@ class OffReason(StrEnum):
 
     SWITCHED_OFF = "switched_off"
     NO_GRAMMAR = "no_grammar"
+    NO_ACCEPTOR = "no_acceptor"
     GRAMMAR_UNSUPPORTED = "grammar_unsupported"
     BROKEN_BEFORE_CURSOR = "broken_before_cursor"
     TOO_LARGE = "too_large"
@@ -129,9 +130,11 @@ class GrammarConstraint:
         language, text, start, parsing = document.language, document.text, document.start, document.parsing
         try:
             grammar = grammars.load(language)
-            if grammar is None:
+            if parsed_row(language) is None:
                 return OffReason.NO_GRAMMAR
             parsing(cache_document, language, text)
+            if grammar is None:
+                return OffReason.NO_ACCEPTOR
             root = grammar.prefixes.read(
                 text[:start],
                 lambda: parsing(skippable_prefix_parts, language, text, start),

@@ -11,8 +11,8 @@ from completion.grammar.lr.tables import Tables
 from completion.grammar.prefix_memory import PrefixMemory
 from completion.grammar.shortest import Shortest
 from completion.memory import drop_library
-from completion.syntax.languages import LANGUAGES, language_address
-from completion.syntax.table import Row
+from completion.syntax.languages import language_address, parsed_row
+from completion.syntax.table import Row, row_of
 
 
 class Grammar:
@@ -42,20 +42,21 @@ class Grammars:
         self._loaded: dict[str, Grammar] = {}
 
     def load(self, language: str) -> Grammar | None:
-        """Return the grammar of an LSP language identifier; None for a language without a grammar.
+        """Return the grammar of an LSP language identifier; None for a language without an acceptor.
 
         Raises:
-            GrammarUnsupportedError: The grammar's package is missing or has an unsupported ABI version.
+            GrammarUnsupportedError: The grammar's package is damaged or has an unsupported ABI version.
         """
-        if language not in self._loaded and language in LANGUAGES:
-            self._loaded[language] = Grammar(LANGUAGES[language])
+        row = parsed_row(language)
+        if language not in self._loaded and row is not None and row.acceptor:
+            self._loaded[language] = Grammar(row)
         return self._loaded.get(language)
 
     def keep(self, used: Collection[str]) -> None:
         """Unload the grammars of all languages but the used ones; a running request keeps its own."""
         for language in self._loaded.keys() - set(used):
             del self._loaded[language]
-            drop_library(LANGUAGES[language].package)
+            drop_library(row_of(language).package)
 
     @property
     def size_bytes(self) -> int:

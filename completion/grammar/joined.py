@@ -13,8 +13,8 @@ from completion.errors import ParseLimitError
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
 from completion.grammar.python_check import python_passes
 from completion.syntax.brackets import goes_on
-from completion.syntax.languages import LANGUAGES
 from completion.syntax.parsing import Parsing
+from completion.syntax.table import row_of
 from completion.syntax.trees import error_count
 
 MAX_JOINED_PARSES = 8
@@ -140,7 +140,7 @@ class JoinedCheck:
 
 @lru_cache(maxsize=_KEPT_CHECKS)
 def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
-    return JoinedCheck(load_documents(language).document(text), start, end, has_compiler=LANGUAGES[language].indented)
+    return JoinedCheck(load_documents(language).document(text), start, end, has_compiler=row_of(language).indented)
 
 
 def _ask(

@@ -17,7 +17,8 @@ from functools import cache
 from tree_sitter import Node, Parser, Point, Tree
 
 from completion.changed_span import changed_span
-from completion.syntax.languages import LANGUAGES, tree_sitter_language
+from completion.syntax.languages import tree_sitter_language
+from completion.syntax.table import row_of
 
 _KEPT_DOCUMENTS = 4  # of one language
 _SMALL_CHANGE_BYTES = 1000  # removed and inserted bytes between two texts that count as versions of one document
@@ -64,7 +65,7 @@ class ParsedDocuments:
     """A cache of one language's documents. Not thread-safe."""
 
     def __init__(self, language: str) -> None:
-        row = LANGUAGES[language]
+        row = row_of(language)
         self._parser = Parser(tree_sitter_language(row.package, row.entry))
         self._documents: deque[ParsedDocument] = deque(maxlen=_KEPT_DOCUMENTS)
 

@@ -1,19 +1,34 @@
-"""The languages with a grammar: LSP language identifier, package and entry function."""
+"""The languages with a grammar: which are installed, and where their packages have them."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib
 from functools import cache
+from importlib.util import find_spec
 
 from tree_sitter import Language
 
 from completion.errors import GrammarUnsupportedError
 from completion.language_ids import rows
-from completion.syntax.table import row_of
+from completion.syntax.table import Row, row_of
 
-LANGUAGES = {language: row_of(language) for language, row in rows().items() if "package" in row}
-"""Languages with a grammar, by the table."""
+LANGUAGES = tuple(language for language, row in rows().items() if "package" in row)
+"""LSP identifiers of the languages that have a grammar, whether or not its package is installed."""
+
+_CAPSULE = b"tree_sitter.Language"  # its name, which must outlive it
+
+
+@cache
+def parsed_row(language: str) -> Row | None:
+    """Return the row of a language whose grammar is installed; None for any other language."""
+    row = row_of(language)
+    return row if row.package and find_spec(row.package) else None
+
+
+def grammars_to_install() -> list[str]:
+    """Return the languages whose grammar could be installed and is not."""
+    return [language for language in LANGUAGES if parsed_row(language) is None]
 
 
 def true_language(language: str, *parts: str) -> str:
@@ -47,12 +62,14 @@ def language_address(package: str, entry: str) -> int:
         return capsule
     read_capsule = ctypes.pythonapi.PyCapsule_GetPointer
     read_capsule.restype, read_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address = read_capsule(capsule, b"tree_sitter.Language")
+    address = read_capsule(capsule, _CAPSULE)
     assert address is not None  # noqa: S101  a wrong capsule raises ValueError
     return int(address)
 
 
 @cache
 def tree_sitter_language(package: str, entry: str) -> Language:
-    """Return the grammar for tree-sitter's own parser."""
-    return Language(getattr(importlib.import_module(package), entry)())
+    """Return the grammar for tree-sitter's own parser, which wants a capsule also from a package that returns none."""
+    new_capsule = ctypes.pythonapi.PyCapsule_New
+    new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return Language(new_capsule(language_address(package, entry), _CAPSULE, None))

@@ -19,6 +19,7 @@ class Row:
 
     package: str = ""
     entry: str = "language"
+    acceptor: bool = False
     may_be: str = ""
     signs: re.Pattern[str] | None = None
     kind: str = ""

@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from tree_sitter import Node, Parser, Tree
 
 from completion.language_ids import rows
-from completion.syntax.languages import LANGUAGES, tree_sitter_language
+from completion.syntax.languages import parsed_row, tree_sitter_language
 
 _BODY, _EXPRESSION = (frozenset(rows()["words"][kind].split()) for kind in ("bodies", "expressions"))
 
 
 def parse(text: str | bytes, language: str, old: Tree | None = None) -> Tree | None:
-    """Return the tree of a whole or partial document, with offsets in UTF-8 bytes; None without a grammar.
+    """Return the tree of a whole or partial document, with offsets in UTF-8 bytes; None without an installed grammar.
 
     Args:
         text: The document; bytes are UTF-8.
         language: LSP language identifier.
         old: Tree of an earlier text, edited to the document's offsets; its unchanged parts are not parsed again.
     """
-    row = LANGUAGES.get(language)
+    row = parsed_row(language)
     if row is None:
         return None
     source = text.encode("utf-8", "replace") if isinstance(text, str) else text

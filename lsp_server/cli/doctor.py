@@ -46,7 +46,7 @@ def execute(options: argparse.Namespace) -> int:
     choice = choice_of(settings_of(options), Now(free_bytes()))
     reason = choice.reason if choice else _reason(options.model)
     checks, memory = [check_version(), check_settings(user_file(), users_problems())], None
-    checks += machine_checks(engine.model, reason, engine.backend, engine.remote)
+    checks += [*machine_checks(engine.model, reason, engine.backend, engine.remote), _check_grammars()]
     if choice and choice.offer:
         checks.append(check_larger(choice.offer, choice.forecasts_ms[choice.offer.name]))
     if not options.no_engine:
@@ -105,6 +105,17 @@ async def _engine_checks(options: EngineOptions, progress: Console) -> tuple[lis
     remark = client.status.sentence.removeprefix("Ready.").strip()
     state: Literal["ok", "warn"] = "warn" if remark and not options.remote.url else "ok"
     return [Check("engine", state, f"{facts}, {memory_mb:,.0f} MB", remark), answer], memory
+
+
+def _check_grammars() -> Check:
+    """Report the languages whose grammars are not installed."""
+    from completion.syntax.languages import LANGUAGES, grammars_to_install
+    from lsp_server.cli.checks import Check
+
+    missing = grammars_to_install()
+    found = f"syntax of {len(LANGUAGES) - len(missing)} of {len(LANGUAGES)} languages"
+    advice = "No syntax is checked in the others. To add them: python -m pip install 'draftline[languages]'"
+    return Check("grammars", "ok", found, f"{advice} ({', '.join(missing)})" if missing else "")
 
 
 def _no_answer(reason: str) -> Check:

@@ -39,15 +39,17 @@ def test_releases_that_are_pinned_no_more_are_not_read(monkeypatch, tmp_path):
     monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(sources, "PYPI", ("demo==2",))
     monkeypatch.setattr(sources, "NPM", ("@scope/demo@2",))
-    for release in ("demo==1", "demo==2", "@scope+demo@2"):
+    monkeypatch.setattr(sources, "_MORE", tmp_path / "packages.txt")
+    (tmp_path / "packages.txt").write_text("MIT pypi:more 3\n", encoding="utf-8")
+    for release in ("demo==1", "demo==2", "@scope+demo@2", "more==3"):
         folder = tmp_path / "benchmark-sources" / release
         folder.mkdir(parents=True)
         with tarfile.open(folder / f"{release}.tar.gz", "w:gz") as tar:
             member = tarfile.TarInfo("a.py")
             member.size = len(SOURCE)
             tar.addfile(member, io.BytesIO(SOURCE))
-    assert [archive.parent.name for archive in fetch()] == ["@scope+demo@2", "demo==2"]
-    assert len(valid_sources(None, 1)["python"]) == 2
+    assert [archive.parent.name for archive in fetch()] == ["@scope+demo@2", "demo==2", "more==3"]
+    assert len(valid_sources(None, 1)["python"]) == 3
 
 
 @pytest.mark.parametrize("command", ["no-such-program", sys.executable])

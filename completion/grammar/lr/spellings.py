@@ -26,10 +26,12 @@ class Literals:
 
     def __init__(self, tables: Tables, lexer: Lexer) -> None:
         self._tables, self._lexer = tables, lexer
+        self._in_any_case = False  # whether there are keywords that may be written in small letters and capitals
 
     def beginning_with(self, start: bytes) -> frozenset[int]:
         """Return the terminals with a spelling that begins with `start` and is longer."""
-        return self._by_start.get(start, frozenset())
+        found = self._by_start.get(start, frozenset())
+        return found | self._by_start.get(start.lower(), frozenset()) if self._in_any_case else found
 
     @property
     def size_bytes(self) -> int:
@@ -51,16 +53,28 @@ class Literals:
         return {start: frozenset(symbols) for start, symbols in found.items()}
 
     def _keywords(self) -> Iterator[tuple[int, bytes]]:
-        """Yield every keyword's symbol and spelling."""
+        """Yield every keyword's symbol and spelling, in small letters if they may be of any case."""
         alive = [b""]
         while alive:
             start = alive.pop()
-            for letter, keyword, goes_on in self._lexer.next_letters(start):
-                text = start + bytes([letter])
+            letters = self._lexer.next_letters(start)
+            for letter, keyword, goes_on in letters:
+                text, small = start + bytes([letter]), (start + bytes([letter])).lower()
+                if text != small and _includes(letters, (small[-1], keyword, goes_on)):
+                    after = self._lexer.next_letters(small)
+                    if all(_includes(after, each) for each in self._lexer.next_letters(text)):
+                        self._in_any_case = True
+                        continue
                 if keyword:
                     yield keyword, text
                 if goes_on and len(text) < _MAX_WORD_BYTES:
                     alive.append(text)
+
+
+def _includes(letters: list[tuple[int, int, bool]], wanted: tuple[int, int, bool]) -> bool:
+    """Return whether a letter leads to all that the same one of `Lexer.next_letters` leads to."""
+    letter, keyword, goes_on = wanted
+    return any(each == letter and (not keyword or keyword == word) and goes_on <= on for each, word, on in letters)
 
 
 class Spellings:

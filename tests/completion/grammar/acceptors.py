@@ -10,7 +10,8 @@ from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.lexer import Lexer
 from completion.grammar.lr.tables import Tables
 from completion.request import GrammarMode
-from completion.syntax.languages import LANGUAGES, language_address
+from completion.syntax.languages import language_address
+from completion.syntax.table import row_of
 from tests.completion.grammar.lr.python_lexer import PythonLexer
 
 GRAMMARS = Grammars()
@@ -19,7 +20,7 @@ LEXERS = {"python": PythonLexer, "compiled": Lexer}
 
 @cache
 def tables_of(language):
-    row = LANGUAGES[language]
+    row = row_of(language)
     return Tables(language_address(row.package, row.entry))
 
 

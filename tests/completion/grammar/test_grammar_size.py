@@ -7,7 +7,7 @@ from types import FunctionType, ModuleType
 import pytest
 
 from completion.grammar.grammar import Grammar, Grammars
-from completion.syntax.languages import LANGUAGES
+from completion.syntax.table import row_of
 from tests.completion.grammar.samples import SAMPLES
 
 _NOT_OWNED = (type, ModuleType, FunctionType)
@@ -27,7 +27,7 @@ def size_of(*roots):
 
 @pytest.mark.parametrize("language", ["python", "typescript", "rust", "cpp", "java", "go"])
 def test_a_grammars_size_is_that_of_its_objects_within_a_third(language):
-    grammar = Grammar(LANGUAGES[language])
+    grammar = Grammar(row_of(language))
     text = SAMPLES[language].encode()
     for end in range(0, len(text), max(1, len(text) // 100)):
         snapshot = grammar.prefixes.read(text[:end], list)

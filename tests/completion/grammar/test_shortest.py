@@ -14,7 +14,7 @@ from completion.errors import GrammarBoundError
 from completion.grammar.grammar import Grammar
 from completion.grammar.joint import Fit, Joint
 from completion.grammar.shortest import MAX_STEPS
-from completion.syntax.languages import LANGUAGES
+from completion.syntax.table import row_of
 from completion.syntax.trees import error_count, parse
 
 PROGRAMS_AT = Path(__file__).parent / "programs_written"
@@ -22,7 +22,7 @@ PROGRAMS = {path.stem: path.read_text() for path in sorted(PROGRAMS_AT.glob("*.t
 
 
 def loaded(language):
-    return Grammar(LANGUAGES[language])
+    return Grammar(row_of(language))
 
 
 grammar_of = cache(loaded)

@@ -5,7 +5,8 @@ import random
 import pytest
 from tree_sitter import Parser
 
-from completion.syntax.languages import LANGUAGES, tree_sitter_language
+from completion.syntax.languages import tree_sitter_language
+from completion.syntax.table import row_of
 from tests.completion.grammar.acceptors import acceptor_of
 from tests.completion.grammar.samples import SAMPLES
 
@@ -23,7 +24,7 @@ def advance_in_pieces(acceptor, text, seed):
 
 @pytest.mark.parametrize("language", sorted(SAMPLES))
 def test_tree_sitter_accepts_the_samples(language):
-    row = LANGUAGES[language]
+    row = row_of(language)
     tree = Parser(tree_sitter_language(row.package, row.entry)).parse(SAMPLES[language].encode())
     assert not tree.root_node.has_error, str(tree.root_node)
 

@@ -1,0 +1,91 @@
+"""Optional grammars: they read the harder parts of their language, notice broken texts, and may be absent."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from completion.grammar.constraint import GrammarConstraint, OffReason
+from completion.request import GrammarMode
+from completion.syntax.languages import LANGUAGES, grammars_to_install, parsed_row
+from completion.syntax.table import row_of
+from completion.syntax.trees import parse
+from lsp_server.cli.doctor import _check_grammars
+from tests.completion.grammar.acceptors import GRAMMARS, acceptor_of
+from tests.completion.grammar.lr.test_acceptor import advance_in_pieces
+from tests.completion.grammar.samples import SAMPLES
+
+ROOT = Path(__file__).resolve().parents[3]
+FURTHER_SAMPLES = {
+    language: (each["text"], each["broken"])
+    for language, each in tomllib.loads(
+        Path(__file__).with_name("further_samples.toml").read_text(encoding="utf-8")
+    ).items()
+}
+WITH_ACCEPTOR = sorted(language for language in FURTHER_SAMPLES if row_of(language).acceptor)
+WITHOUT = sorted(FURTHER_SAMPLES.keys() - set(WITH_ACCEPTOR) - {"markdown"})  # in which no text is wrong
+
+
+def opened(language, prefix, suffix):
+    return GrammarConstraint.open(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
+
+
+def test_every_language_with_a_grammar_has_a_sample():
+    assert set(LANGUAGES) - {"javascriptreact"} == SAMPLES.keys() | FURTHER_SAMPLES.keys()
+
+
+def test_every_grammar_is_a_dependency_or_an_extra_of_a_pinned_version():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extra = {one.partition(">=")[0].replace("-", "_") for one in project["optional-dependencies"]["languages"]}
+    always = {one.partition(">=")[0].replace("-", "_") for one in project["dependencies"]}
+    pinned = (ROOT / "constraints.txt").read_text(encoding="utf-8").replace("-", "_")
+    needed = {row_of(language).package for language in LANGUAGES}
+    assert needed - always == extra
+    assert all(f"{package}==" in pinned for package in needed)
+
+
+@pytest.mark.parametrize("language", sorted(FURTHER_SAMPLES))
+def test_the_samples_have_no_error_and_broken_ones_have(language):
+    text, broken = FURTHER_SAMPLES[language]
+    assert not parse(text, language).root_node.has_error
+    assert parse(f"{text}{broken}\n", language).root_node.has_error == bool(broken)
+
+
+@pytest.mark.parametrize("language", WITH_ACCEPTOR)
+def test_a_valid_text_is_accepted_in_any_pieces_and_a_broken_one_is_not(language):
+    acceptor, (text, broken) = acceptor_of(language), FURTHER_SAMPLES[language]
+    snapshot = advance_in_pieces(acceptor, text.encode(), 1)
+    assert acceptor.accepts_end(snapshot)
+    after = acceptor.advance(snapshot, f"{broken}\n".encode())
+    assert after is None or not acceptor.accepts_end(after)
+
+
+@pytest.mark.parametrize("language", WITHOUT)
+def test_without_an_acceptor_every_token_passes_and_a_broken_text_is_cut(language):
+    text, broken = FURTHER_SAMPLES[language]
+    constraint = opened(language, text, "\n")
+    assert (constraint.root, constraint.off_reason) == (None, OffReason.NO_ACCEPTOR)
+    assert constraint.adds_errors(broken.encode())
+    assert not constraint.adds_errors(b"")
+
+
+def test_a_language_whose_package_is_absent_is_completed_without_its_grammar(monkeypatch):
+    text, broken = FURTHER_SAMPLES["ruby"]
+    monkeypatch.setitem(sys.modules, "tree_sitter_ruby", None)
+    parsed_row.cache_clear()
+    try:
+        constraint = opened("ruby", text, "\n")
+        assert constraint.off_reason is OffReason.NO_GRAMMAR
+        assert constraint.longest_passing_cut(broken.encode()) == len(broken)
+        assert grammars_to_install() == ["ruby"]
+        check = _check_grammars()
+        assert (check.state, "draftline[languages]" in check.advice, "ruby" in check.advice) == ("ok", True, True)
+    finally:
+        parsed_row.cache_clear()
+
+
+def test_keywords_in_any_case_begin_in_any_case():
+    acceptor = acceptor_of("php")
+    for text in ("<?php\nclass A { protected $b; }", "<?php\nCLASS A { Protected $b; }\nIf ($a InstanceOf B) {}"):
+        advance_in_pieces(acceptor, text.encode(), 3)
