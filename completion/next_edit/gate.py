@@ -20,6 +20,8 @@ SHOWN_FROM = 0.35
 INVOKED_FROM = 0.15
 """Probability from which the likeliest edit is shown for a manual request: the user looks, and most of the less likely
 ones are absurd."""
+DEPENDENT_NATS = 2.0
+"""Log-likelihood ratio, in nats, from which a dependent edit is rather right than wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,19 @@ class GateWeights:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Two regressions: by the rules alone, and by its logit and the model's judgement."""
+    """Two regressions: by the rules alone, and by its logit and the model's judgement.
+
+    Attributes:
+        dependent_nats: As `DEPENDENT_NATS`.
+    """
 
     rules: GateWeights
     both: GateWeights
+    dependent_nats: float = DEPENDENT_NATS
+
+    def dependent(self, ratio: float) -> float:
+        """Return the probability that a dependent edit is right, by its log-likelihood ratio alone."""
+        return GateWeights({"ratio": (self.dependent_nats, 1.0, 1.0)}, 0.0).probability({"ratio": ratio})
 
     @classmethod
     def shipped(cls) -> Gate:

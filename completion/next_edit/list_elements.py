@@ -1,0 +1,118 @@
+"""Elements of lists: lines of one indentation, and the parts between commas in the brackets of a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+from completion.next_edit.analogy import WORD, indent_of, shape
+from completion.next_edit.rewrites import CLOSERS, OPENERS
+
+MAX_LINES = 12
+"""Maximum number of lines of one element."""
+_MAX_BESIDE = 4  # neighbours of an element that are looked at, on each side
+_MAX_DISTANCE = 48  # lines to the farthest of them
+_QUOTES = "\"'`"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Element:
+    """An element of a list: a line with the deeper ones after it, or a part between commas in brackets of one line.
+
+    Attributes:
+        start: Column of a part.
+        end: Column after a part; 0 for whole lines.
+    """
+
+    line: int
+    count: int
+    start: int
+    end: int
+    text: str
+
+    def words(self) -> list[str]:
+        """Return the words of its first line."""
+        return WORD.findall(self.text.partition("\n")[0])
+
+    def shape(self) -> tuple[str, ...]:
+        """Return the `shape` of its first line."""
+        return shape(self.text.partition("\n")[0])
+
+
+def elements_beside(lines: Sequence[str], element: Element) -> list[Element]:
+    """Return the neighbours of an element in its list: those before it, then those after it, the nearest ones first."""
+    line = lines[element.line]
+    if element.end:
+        spans = _parts(line, element.start)
+        own = spans.index((element.start, element.end))
+        return [part(lines, element.line, span) for span in (*spans[:own][::-1], *spans[own + 1 :])]
+    above = range(element.line - 1, max(-1, element.line - _MAX_DISTANCE), -1)
+    below = range(element.line + element.count, min(len(lines), element.line + _MAX_DISTANCE))
+    return [other for numbers in (above, below) for other in _along(lines, numbers, indent_of(line))]
+
+
+def _along(lines: Sequence[str], numbers: range, indent: str) -> list[Element]:
+    """Return the elements of an indentation in some lines, up to one that is less deep."""
+    found: list[Element] = []
+    for number in numbers:
+        own = indent_of(lines[number])
+        if len(found) == _MAX_BESIDE or (lines[number].strip() and len(own) < len(indent)):
+            break
+        if own == indent and (element := block_at(lines, number)) is not None:
+            found.append(element)
+    return found
+
+
+def block_at(lines: Sequence[str], number: int) -> Element | None:
+    """Return a line with the deeper ones after it and what closes them; None for a blank line, a closer or too many."""
+    if lines[number].strip()[:1] in ("", *CLOSERS):
+        return None
+    indent, end = indent_of(lines[number]), number + 1
+    for at in range(number + 1, min(len(lines), number + MAX_LINES + 1)):
+        if lines[at].strip() and len(indent_of(lines[at])) <= len(indent):
+            closes = indent_of(lines[at]) == indent and lines[at].strip()[0] in CLOSERS
+            end = at + 1 if closes else end
+            break
+        end = at + 1 if lines[at].strip() else end
+    is_long = end - number > MAX_LINES
+    return None if is_long else Element(number, end - number, 0, 0, "\n".join(lines[number:end]))
+
+
+def part(lines: Sequence[str], number: int, span: tuple[int, int]) -> Element:
+    """Return the element of a part of a line."""
+    return Element(number, 1, *span, lines[number][slice(*span)])
+
+
+def part_at(line: str, column: int) -> tuple[int, int] | None:
+    """Return the part in the innermost brackets around a column; None without brackets, or for the only one."""
+    parts = _parts(line, column)
+    return next((span for span in parts if span[0] <= column < span[1]), None) if len(parts) > 1 else None
+
+
+@lru_cache(maxsize=256)
+def _parts(line: str, column: int) -> tuple[tuple[int, int], ...]:
+    """Return the parts between commas in the innermost brackets around a column, without blanks at their ends."""
+    opened: list[list[int]] = []
+    quote = ""
+    for at, mark in enumerate(line):
+        if mark in _QUOTES and quote in ("", mark) and (quote or mark in line[at + 1 :]):
+            quote = "" if quote else mark
+        elif not quote and mark in OPENERS:
+            opened.append([at])
+        elif not quote and mark == "," and opened:
+            opened[-1].append(at)
+        elif not quote and mark in CLOSERS and opened:
+            cuts = [*opened.pop(), at]
+            if cuts[0] < column < at:
+                spans = ((low + 1 + len(indent_of(line[low + 1 : high])), high) for low, high in pairwise(cuts))
+                return tuple((low, low + len(line[low:high].rstrip())) for low, high in spans if low < high)
+    return ()
+
+
+def gap_beside(line: str, element: Element) -> str:
+    """Return what stands between a part and the one beside it."""
+    spans = _parts(line, element.start)
+    at = max(1, spans.index((element.start, element.end)))
+    return line[spans[at - 1][1] : spans[at][0]]
