@@ -12,7 +12,7 @@ from importlib.resources import files
 from tree_sitter import Query, QueryCursor
 
 from completion.syntax.brackets import scan
-from completion.syntax.languages import LANGUAGES, tree_sitter_language
+from completion.syntax.languages import parsed_row, tree_sitter_language
 from completion.syntax.trees import parse
 from completion.workspace.code_only import without_prose_that
 
@@ -114,7 +114,8 @@ def _decisive_part(call: str, arguments: int, query: Query, language: str) -> in
 @cache
 def _queries(language: str) -> tuple[tuple[str, re.Pattern[str], Query], ...]:
     found = _call_rules(language)
-    grammar = tree_sitter_language(LANGUAGES[language].package, LANGUAGES[language].entry) if found else None
+    row = parsed_row(language) if found else None
+    grammar = tree_sitter_language(row.package, row.entry) if row else None
     return tuple(
         (rule.kind, _any(one.replace(" ", _BLANKS) for one in rule.patterns), Query(grammar, rule.query))
         for rule in found
@@ -123,7 +124,7 @@ def _queries(language: str) -> tuple[tuple[str, re.Pattern[str], Query], ...]:
 
 
 def _call_rules(language: str) -> list[Rule]:
-    return [rule for rule in rules() if rule.query and language in rule.languages and language in LANGUAGES]
+    return [rule for rule in rules() if rule.query and language in rule.languages and parsed_row(language)]
 
 
 def without_unsafe_prose(text: str, language: str) -> str:
