@@ -11,9 +11,8 @@ from typing import Any
 
 _TABLE = Path(__file__).parent / "syntax" / "languages.toml"
 _UNNAMED = ("", "plaintext")
-_OWN = frozenset(
-    ["names", "endings", "files", "package", "entry", "acceptor", "like"]
-)  # what no other row has from this one
+# what no row has from the one that it is like
+_OWN = frozenset(["names", "endings", "files", "package", "entry", "acceptor", "tags", "named_literals", "like"])
 
 
 @cache

@@ -6,8 +6,9 @@ import ctypes
 import importlib
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 
-from tree_sitter import Language
+from tree_sitter import Language, Query
 
 from completion.errors import GrammarUnsupportedError
 from completion.language_ids import rows
@@ -73,3 +74,14 @@ def tree_sitter_language(package: str, entry: str) -> Language:
     new_capsule = ctypes.pythonapi.PyCapsule_New
     new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return Language(new_capsule(language_address(package, entry), _CAPSULE, None))
+
+
+@cache
+def tags_query(language: str) -> Query | None:
+    """Return the query of the definitions that a grammar's package has; None if the language's row does not use it."""
+    row = parsed_row(language)
+    if row is None or not row.tags:
+        return None
+    module = importlib.import_module(row.package)
+    file = Path(str(module.__file__)).with_name("queries") / "tags.scm"
+    return Query(tree_sitter_language(row.package, row.entry), file.read_text(encoding="utf-8"))

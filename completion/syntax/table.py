@@ -20,6 +20,8 @@ class Row:
     package: str = ""
     entry: str = "language"
     acceptor: bool = False
+    tags: bool = False
+    named_literals: bool = False
     may_be: str = ""
     signs: re.Pattern[str] | None = None
     kind: str = ""

@@ -30,7 +30,7 @@ def code_only(text: str, language: str) -> str:
         text: The whole file.
         language: LSP language identifier.
     """
-    tree = parse(text, language)
+    tree = parse(text, language) if row_of(language).named_literals else None
     if tree is None:
         return code_by_marks(text, language)
     return _without(text.encode("utf-8", "replace"), _prose(tree.root_node, language)).decode("utf-8", "replace")

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tree_sitter import Node
+from tree_sitter import Node, Query, QueryCursor
 
-from completion.language_ids import language_of
+from completion.language_ids import language_of, rows
+from completion.syntax.languages import tags_query
 from completion.syntax.table import row_of
 from completion.syntax.trees import parse
 from completion.workspace.outlines import outline, text_of, whole_lines
@@ -17,36 +18,15 @@ from completion.workspace.outlines import outline, text_of, whole_lines
 MAX_OUTLINE_CHARACTERS = 400
 """Maximum number of characters in a definition's outline; a longer one is cut after a whole line."""
 
-_CONTAINERS = frozenset(
-    {
-        "export_statement", "decorated_definition", "namespace_definition", "template_declaration", "mod_item",
-        "linkage_specification", "declaration_list", "preproc_ifdef", "preproc_if", "ambient_declaration",
-        "type_declaration", "const_declaration", "var_declaration", "var_spec_list", "preproc_else", "internal_module",
-        "module", "statement_block", "if_statement", "try_statement", "block",
-    }
-)  # fmt: skip
-_DEFINITIONS = frozenset(
-    {
-        "function_definition", "class_definition", "function_declaration", "generator_function_declaration",
-        "class_declaration", "abstract_class_declaration", "interface_declaration", "type_alias_declaration",
-        "enum_declaration", "record_declaration", "function_item", "struct_item", "enum_item", "trait_item",
-        "impl_item",
-        "type_item", "const_item", "static_item", "macro_definition", "method_declaration", "type_spec", "const_spec",
-        "var_spec", "struct_specifier", "class_specifier", "enum_specifier", "type_definition", "preproc_def",
-        "preproc_function_def", "variable_declarator", "assignment", "function_signature", "declaration",
-        "type_alias_statement", "type_alias", "alias_declaration", "concept_definition", "union_item",
-        "union_specifier", "annotation_type_declaration",
-    }
-)  # fmt: skip
-_WRAPPERS = frozenset({"lexical_declaration", "variable_declaration", "expression_statement"})
-_IMPORTS = frozenset(
-    {"import_statement", "import_from_statement", "use_declaration", "import_declaration", "preproc_include"}
+_CONTAINERS, _DEFINITIONS, _WRAPPERS, _IMPORTS = (
+    frozenset(rows()["words"][kind].split()) for kind in ("containers", "definitions", "wrappers", "imports")
 )
 _PATTERNS = frozenset({"pattern_list", "tuple_pattern", "list_pattern"})
 _BARE_DECLARATORS = frozenset({"parenthesized_declarator", "reference_declarator"})  # without a named field
 _WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _QUOTED_PATH = re.compile(r"""["'`<]([^"'`<>\s]+)["'`>]""")
 _PACKAGES = re.compile(r"\b\w+\.(?=\w)")  # in a dotted name, only the last part names the file
+_TAG, _MODULE = "definition.", "definition.module"  # names of captures in tags queries
 _MAX_CONTAINERS = 100  # maximum number of nodes around a definition
 
 
@@ -67,9 +47,10 @@ def definitions(text: str, language: str) -> tuple[Definition, ...]:
     if tree is None:
         return ()
     outlines: dict[str, str] = {}
-    for node in _walk(tree.root_node):
-        names = [name for name in _names(node) if len(outlines.get(name, "")) <= MAX_OUTLINE_CHARACTERS]
-        if names and "require(" not in text_of(node)[:MAX_OUTLINE_CHARACTERS]:
+    query = tags_query(language)
+    for node, defined in _walk(tree.root_node) if query is None else _tagged(query, tree.root_node):
+        names = [name for name in defined if len(outlines.get(name, "")) <= MAX_OUTLINE_CHARACTERS]
+        if names and (query is not None or "require(" not in text_of(node)[:MAX_OUTLINE_CHARACTERS]):
             shown = outline(node)[: MAX_OUTLINE_CHARACTERS + 1]  # enough to see that it is too long
             outlines |= {name: "\n".join(filter(None, (outlines.get(name), shown))) for name in names}
     return tuple(Definition(name, whole_lines(whole, MAX_OUTLINE_CHARACTERS)) for name, whole in outlines.items())
@@ -124,12 +105,29 @@ def import_statements(text: str, language: str) -> list[str]:
     ]
 
 
-def _walk(node: Node, depth: int = 0) -> Iterator[Node]:
+def _tagged(query: Query, root: Node) -> Iterator[tuple[Node, list[str]]]:
+    """Yield what a grammar's own query calls a definition, with its name, unless it is within another one.
+
+    What is within a module counts, and not the module. Of a qualified name, only the last part counts.
+    """
+    found = list[tuple[Node, str, list[str]]]()
+    for _, captures in QueryCursor(query).matches(root):
+        kind = next((each for each in captures if each.startswith(_TAG)), "")
+        if kind and "name" in captures:
+            found.append((captures[kind][0], kind, _WORD.findall(text_of(captures["name"][0]))[-1:]))
+    end = 0
+    for node, kind, names in sorted(found, key=lambda each: (each[0].start_byte, -each[0].end_byte)):
+        if node.start_byte >= end and kind != _MODULE:
+            end = node.end_byte
+            yield node, names
+
+
+def _walk(node: Node, depth: int = 0) -> Iterator[tuple[Node, list[str]]]:
     for child in node.named_children if depth < _MAX_CONTAINERS else ():
         if child.type in _DEFINITIONS:
-            yield child
+            yield child, _names(child)
         elif child.type in _WRAPPERS:
-            yield from (inner for inner in child.named_children if inner.type in _DEFINITIONS)
+            yield from ((inner, _names(inner)) for inner in child.named_children if inner.type in _DEFINITIONS)
         elif child.type in _CONTAINERS and not _is_for_tests(child):
             yield from _walk(child, depth + 1)
 

@@ -82,7 +82,7 @@ def _one_line(text: str) -> str:
 
 
 def _is_function(node: Node) -> bool:
-    return node.type.startswith(("function", "method", "generator_function"))
+    return node.type.startswith(("function", "method", "generator_function", "subroutine"))
 
 
 def _members(owner: Node, body: Node) -> list[str]:

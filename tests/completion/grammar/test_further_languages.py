@@ -11,6 +11,8 @@ from completion.request import GrammarMode
 from completion.syntax.languages import LANGUAGES, grammars_to_install, parsed_row
 from completion.syntax.table import row_of
 from completion.syntax.trees import parse
+from completion.workspace.code_only import code_by_marks, code_only
+from completion.workspace.definitions import definitions
 from lsp_server.cli.doctor import _check_grammars
 from tests.completion.grammar.acceptors import GRAMMARS, acceptor_of
 from tests.completion.grammar.lr.test_acceptor import advance_in_pieces
@@ -85,7 +87,41 @@ def test_a_language_whose_package_is_absent_is_completed_without_its_grammar(mon
         parsed_row.cache_clear()
 
 
+OUTLINES = {
+    "ruby": [("B", "class B < C\n    attr_reader :x\n    def f(a, b = 1, *c, d:, **e, &g)")],
+    "csharp": [("R", "[Serializable]"), ("C", "class C : B\n    public int P")],
+    "php": [("G", "#[Attr(1)] final class G extends D\n    use H;\n    public function __construct(")],
+    "kotlin": [("D", "@A(1) data class D<T : Any>(val x: Int = 1, var y: T?) : E(), F by g")],
+    "swift": [
+        ("B", "@available(iOS 13, *) public final class B<T: C>: D where T: E\n    @Published"),
+        ("F", "enum F\n"),
+    ],
+    "scala": [("T", "sealed trait T[+A]\n    def f[B >: A](x: B)"), ("C", "case class C(x: Int")],
+    "dart": [("A", "abstract class A<T extends B> extends C with D implements E\n    const A(")],
+    "elixir": [("f", "def f(%{a: a} = x, [h | t]) when is_list(t) do")],
+    "lua": [("f", "function M:f(a, ...)")],
+    "ocaml": [("t", "'a t =\n    x : int"), ("u", "u ="), ("f", "f ?(a = 1) ~b =")],
+    "perl": [("f", "sub f")],
+    "shellscript": [("f", "f()")],
+    "solidity": [("B", "contract B")],
+}
+
+
+@pytest.mark.parametrize("language", sorted(OUTLINES))
+def test_the_definitions_of_a_file_are_known_with_their_outlines(language):
+    found = definitions(FURTHER_SAMPLES[language][0], language)
+    assert [each.name for each in found] == [name for name, _ in OUTLINES[language]]
+    for each, (_, start) in zip(found, OUTLINES[language], strict=True):
+        assert each.outline.startswith(start)
+
+
 def test_keywords_in_any_case_begin_in_any_case():
     acceptor = acceptor_of("php")
     for text in ("<?php\nclass A { protected $b; }", "<?php\nCLASS A { Protected $b; }\nIf ($a InstanceOf B) {}"):
         advance_in_pieces(acceptor, text.encode(), 3)
+
+
+@pytest.mark.parametrize("language", ["markdown", "php", "ruby", "elixir", "yaml", "sql", "html"])
+def test_a_grammar_lets_no_prose_into_the_code_of_other_files_that_marks_would_not(language):
+    text = FURTHER_SAMPLES[language][0]
+    assert code_only(text, language) == code_by_marks(text, language)
