@@ -1,4 +1,4 @@
-"""`python -m benchmarks.drafting`: plain decoding against single drafters and all drafters together.
+"""`python -m benchmarks.drafting`: plain decoding against each drafter alone, all but each, and all together.
 
 All rows share the model and the prompts. They decode each request one after the other on one session, so that they
 have the same cached prompt and the same noise of the machine. Their order is random, because the first one after a
@@ -33,10 +33,17 @@ from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
 from drafting.sources.common_tokens import common_recycling
 from drafting.sources.token_recycling import RecyclingArrays
-from drafting.sources.workspace_index import WorkspaceIndex
 
-PLAIN, LOOKUP, COLD, WARM, COMBINED = "plain", "prompt lookup only", "recycling, cold", "recycling, warm", "combined"
-ROWS = {LOOKUP: ("prompt_lookup",), COLD: ("token_recycling",), WARM: ("token_recycling",), COMBINED: NAMES}
+PLAIN, COLD, WARM, COMBINED = "plain", "recycling, cold", "recycling, warm", "combined"
+LOOKUPS = {name: f"{name.replace('_', ' ')} only" for name in NAMES if name != "token_recycling"}
+WITHOUT = {name: f"without {name.replace('_', ' ')}" for name in NAMES}
+ROWS = {
+    **{row: (name,) for name, row in LOOKUPS.items()},
+    COLD: ("token_recycling",),
+    WARM: ("token_recycling",),
+    **{row: tuple(other for other in NAMES if other != name) for name, row in WITHOUT.items()},
+    COMBINED: NAMES,
+}
 MAX_NODES = 16
 """Maximum number of nodes in a draft tree, as in the product."""
 
@@ -57,7 +64,9 @@ class SwitchedDrafters(Drafters):
         super().__init__(default_calibration(), costs, size, NAMES, special, ends, common)
 
         def fresh(row: str) -> Drafters:
-            return Drafters(default_calibration(), costs, size, ROWS[row], special, ends, common)
+            made = Drafters(default_calibration(), costs, size, ROWS[row], special, ends, common)
+            made._workspaces = self._workspaces  # noqa: SLF001 - one index for all rows
+            return made
 
         self._fresh = fresh
         self.rows = {row: fresh(row) for row in ROWS}
@@ -70,16 +79,14 @@ class SwitchedDrafters(Drafters):
         """Return a session of the active row. The cold row starts each session without learned state."""
         if self.current == COLD:
             self.rows[COLD] = self._fresh(COLD)
-        key = workspace if self.current == COMBINED else ""  # the others look into no workspace
+        key = "" if self.current == WARM else workspace  # which keeps what it learned in all of them
         return self.rows[self.current].session(prompt, key, tail, single_line=single_line)
 
-    def workspace(self, key: str) -> WorkspaceIndex:
-        """Return the index of a workspace. Only the combined row uses it."""
-        return self.rows[COMBINED].workspace(key)
-
     def close_workspace(self, key: str) -> None:
-        """Drop the index of a workspace."""
-        self.rows[COMBINED].close_workspace(key)
+        """Drop the index of a workspace, and what the rows learned there."""
+        super().close_workspace(key)
+        for row in self.rows.values():
+            row.close_workspace(key)
 
 
 @dataclass(slots=True)
@@ -200,10 +207,12 @@ def summary(bench: Bench) -> dict[str, object]:
     combined = bench.pairs(COMBINED)
     suites = sorted({after.case.suite for _, after in combined})
     by_suite = {suite: bench.pairs(COMBINED, lambda r, s=suite: r.case.suite == s) for suite in suites}  # type: ignore[misc]
-    shared = {id(before) for before, _ in bench.pairs(LOOKUP)}
+    single = {row: bench.pairs(row) for row in ROWS}
+    shared = {id(before) for before, _ in single[COLD]}
     same = [pair for pair in combined if id(pair[0]) in shared]
     per_step = [after.statistics.drafting_ms / max(after.statistics.steps, 1) for _, after in combined]
-    by_row = {row: speedup(bench.pairs(row)) for row in ROWS if row != COMBINED}
+    by_row = {row: speedup(pairs) for row, pairs in single.items() if row != COMBINED}
+    together, tokens = speedup(same), mean_accepted(same)
     return {
         "completions": len(combined),
         "speedup": speedup(combined),
@@ -213,11 +222,22 @@ def summary(bench: Bench) -> dict[str, object]:
         "worst_suite_slowdown": max(
             (1 / found for pairs in by_suite.values() if (found := speedup(pairs))), default=None
         ),
-        "identical_share": identical(combined),
+        "identical_share": identical([pair for pairs in single.values() for pair in pairs]),
         "largest_gap_at_difference": max(bench.gaps, default=0.0),
         "drafting_ms_per_step": percentile(per_step, 0.5),
-        "speedup_same_cases": {COMBINED: speedup(same)} | by_row,
-        "combined_beats_each": all((speedup(same) or 0.0) > (single or 0.0) for single in by_row.values()),
+        "speedup_same_cases": {COMBINED: together} | by_row,
+        "rows": {
+            row: {"speedup": speedup(pairs), "tokens_per_step": mean_accepted(pairs)}
+            for row, pairs in (single | {COMBINED: same}).items()
+        },
+        "adds": {
+            name: {
+                "speedup": (together or 0.0) / (by_row[row] or 1.0),
+                "tokens_per_step": tokens - mean_accepted(single[row]),
+            }
+            for name, row in WITHOUT.items()
+        },
+        "combined_beats_each": all((together or 0.0) > (by_row[row] or 0.0) for row in (*LOOKUPS.values(), COLD, WARM)),
     }
 
 

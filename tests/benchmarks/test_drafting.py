@@ -9,6 +9,7 @@ import pytest
 from benchmarks.drafting import __main__ as drafting
 from benchmarks.drafting.records import Case, read_cases
 from completion.request import CompletionRequest, GrammarMode, WorkspaceFile, WorkspaceUpdate
+from drafting.calibration import NAMES
 
 
 def case(name):
@@ -55,14 +56,28 @@ def test_every_request_starts_with_what_any_workspace_recycles(bench):
 
 
 def test_each_row_is_paired_with_plain_decoding_of_the_same_request(bench):
-    for row, count in ((drafting.COMBINED, 12), (drafting.LOOKUP, 3)):
+    for row, count in ((drafting.COMBINED, 12), (drafting.COLD, 3)):
         pairs = bench.pairs(row)
         assert len(pairs) == count
         assert all(
             (plain.row, plain.case, plain.sampled) == (drafting.PLAIN, drafted.case, drafted.sampled)
             for plain, drafted in pairs
         )
-    assert drafting.summary(bench)["completions"] == 12
+    found = drafting.summary(bench)
+    assert found["completions"] == 12
+    assert found["identical_share"] == 1.0
+    assert [*found["rows"]] == [*drafting.ROWS]
+    assert [*found["adds"]] == [*NAMES]
+
+
+def test_rows_differ_by_their_drafters_only(bench):
+    made = bench.drafters.rows
+    alone = [NAMES[np.flatnonzero(made[row].enabled)[0]] for row in drafting.LOOKUPS.values()]
+    assert alone == [*drafting.LOOKUPS]
+    assert all((~made[row].enabled).sum() == 1 for row in drafting.WITHOUT.values())
+    bench.drafters.workspace("key").update("path", [1, 2, 3, 4])
+    assert all(drafters.workspace("key").size_bytes > 0 for drafters in made.values())
+    bench.drafters.close_workspace("key")
 
 
 def test_all_drafters_together_are_what_is_compared_with_transformers_afterwards(bench):
