@@ -28,6 +28,7 @@ from completion.engine import Engine, product_settings
 from completion.model.choice import KNOWN, KnownModel, Measured
 from completion.model.loading import load_model
 from completion.request import CacheMode, Closing, CompletionRequest
+from completion.workspace.context import WorkspaceContext
 
 TYPED = 2
 """Number of characters since the cached prompt: between two suggestions a person types one or two."""
@@ -101,7 +102,7 @@ class Contender:
 
 def request_of(task: Task) -> CompletionRequest:
     """Return the request of an editor at a place, without other files: only the time counts."""
-    request = ROWS["whole_unasked"].request(replace(task, files=()), None, 0)
+    request = ROWS["whole_unasked"].request(replace(task, files=()), WorkspaceContext(), 0)
     return replace(request, document=task.id, cache=CacheMode.PIE)
 
 
