@@ -31,6 +31,14 @@ class _State:
         self.image: Image | None = None
         self.noted: dict[str, Kernel | Callback] | None = None
         self.lock = threading.RLock()
+        self.before: Callable[[], object] | None = None
+
+    def made(self, make: Callable[[], Any]) -> Any:  # noqa: ANN401  numba's class
+        """Return a function of numba. The caller has the lock."""
+        before, self.before = self.before, None
+        if before is not None:
+            before()
+        return make()
 
 
 _state = _State()
@@ -78,7 +86,7 @@ class Kernel:
         """Numba's function, which compiles for new kinds of arguments."""
         with _state.lock:
             if self._compiled is None:
-                self._compiled = self._make()
+                self._compiled = _state.made(self._make)
         return self._compiled
 
     @property
@@ -126,7 +134,7 @@ class InnerKernel:
 
         with _state.lock:
             if self._compiled is None:
-                self._compiled = self._make()
+                self._compiled = _state.made(self._make)
         return types.Dispatcher(self._compiled)
 
 
@@ -150,7 +158,7 @@ class Callback:
         """Numba's function."""
         with _state.lock:
             if self._compiled is None:
-                self._compiled = self._make()
+                self._compiled = _state.made(self._make)
         return self._compiled
 
     @property
@@ -222,6 +230,11 @@ def code_span() -> tuple[int, int] | None:
     """Return address and size in bytes of the image's code in this process, None without an image."""
     image = _state.image
     return image.span if image is not None else None
+
+
+def compile_after(ready: Callable[[], object]) -> None:
+    """Call `ready` once before this process compiles, or reads numba's cache, which another process fills till then."""
+    _state.before = ready
 
 
 def note_calls() -> None:

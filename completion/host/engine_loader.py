@@ -29,7 +29,7 @@ from completion.host.process.clients import owner_of
 from completion.host.server import HostSettings
 from completion.memory import free_gpu_bytes, trim_gpu
 from completion.model.int8.kernels.processor import processor_flags
-from completion.model.store.apart import begin_apart, run_apart
+from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.paths import cache_dir, writing_to
 from completion.progress import FIRST_START, Progress, report_if_slow, share, silent
@@ -79,10 +79,10 @@ def engine_loader(settings: HostSettings) -> EngineLoader:
 def compile_once(settings: HostSettings, progress: Progress, image: Path | None = None) -> Callable[[], None] | None:
     """Take the kernels' machine code from an image; at an installation's first start, a child process writes it.
 
-    Two children compile most kernels into numba's cache while one packs the model; then a child calls every kernel.
-    Until the returned trial has ended, the image has another name. If the host ends before, by a fault of the code
-    perhaps, the next one tries the image before it takes it. Backends that run in torch are left alone: their
-    libraries take more memory than the compiler.
+    The child calls every kernel; two of its own compile most of them into numba's cache while it packs the model. Until
+    the returned trial has ended, the image has another name. If the host ends before, by a fault of the code perhaps,
+    the next one tries the image before it takes it. Backends that run in torch are left alone: their libraries take
+    more memory than the compiler.
 
     Args:
         settings: The host's; the child loads the same model.
@@ -104,14 +104,7 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
             try_apart(settings, image, progress)
         else:
             Thread(target=import_module, args=("completion.engine",)).start()  # this process only waits
-            compilers = [
-                begin_apart(f"{_CALLS}:{name}", _LONGEST_TRIAL_S) for name in ("compile_pass", "compile_drafting")
-            ]
-            run_apart(f"{_CALLS}:prepare_model", settings, progress=share(progress, 0.0, 0.5))
-            progress(FIRST_START, 0.5)
-            for each in compilers:
-                each.join()
-            run_apart(f"{_CALLS}:call_kernels", settings, str(untried), progress=share(progress, 0.5, 1.0))
+            run_apart(f"{_CALLS}:call_kernels", settings, str(untried), progress=progress)
             trial = partial(try_apart, settings, image, silent)
     use_image(untried if trial else image)
     note_use(image, time.time())

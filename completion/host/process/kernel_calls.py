@@ -15,6 +15,7 @@ from completion.host.engine_loader import load_engine
 from completion.host.engine_protocol import EngineLike
 from completion.host.server import HostSettings
 from completion.model.int8.rehearsal import rehearse
+from completion.model.store.apart import begin_apart
 from completion.paths import writing_to
 from completion.progress import FIRST_START, Progress, share, silent
 from completion.request import (
@@ -26,9 +27,10 @@ from completion.request import (
     WorkspaceFile,
     WorkspaceUpdate,
 )
-from drafting.compiled import note_calls, use_image, write_noted
+from drafting.compiled import compile_after, note_calls, use_image, write_noted
 from drafting.session import Drafters
 
+_LONGEST_COMPILATION_S = 600.0
 _NICENESS = 10  # of the trial, which a user's requests should not feel, but which must end on a busy machine
 _SOURCE = "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n    ret"
 _FIRST = CompletionRequest(
@@ -49,17 +51,6 @@ _FIRST_EDITS = NextEditRequest(
     (LineEdit(0, ("def sum(first, second):",), ("def total(first, second):",)),),
     "python",
 )
-
-
-def prepare_model(settings: HostSettings, progress: Progress) -> None:
-    """Convert and pack the model, where that was not done.
-
-    Raises:
-        DraftlineError: The model cannot be loaded.
-    """
-    from completion.model.loading import load_model  # noqa: PLC0415  (the children that compile need no model)
-
-    load_model(settings.model, backend=settings.backend, mapped=True, progress=progress)
 
 
 def compile_pass(progress: Progress) -> None:
@@ -83,6 +74,14 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
     """
     Thread(target=import_module, args=("drafting.machine_code.compiler",)).start()  # a child reads the model meanwhile
     note_calls()
+    calls = (f"{__name__}:{each.__name__}" for each in (compile_pass, compile_drafting))
+    compilers = [begin_apart(call, _LONGEST_COMPILATION_S) for call in calls]
+
+    def wait() -> None:
+        for each in compilers:
+            each.join()
+
+    compile_after(wait)
     loaded = load_engine(settings, share(progress, 0.0, 0.5), mapped=True, is_first=True)
     _use_all(loaded.engine, share(progress, 0.5, 1.0))
     with writing_to(Path(image).parent, "DRAFTLINE_CACHE_DIR"):
