@@ -120,7 +120,8 @@ def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connect
     Raises:
         StorageError: The store cannot be opened, or a newer version of draftline has created it.
     """
-    require_file(path)
+    for file in files_of(path):
+        require_file(file)
     try:
         return _open(path, timeout_s)
     except (OSError, sqlite3.Error) as error:
