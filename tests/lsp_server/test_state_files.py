@@ -42,9 +42,9 @@ COSTS = Measured("m", "int8", "cpu", 0, (1.0, 2.0, 3.0))
 
 
 def use_costs(path):
-    assert read_state(path, lambda data: costs_of(data, 3)) in (None, COSTS)
+    assert read_state(path, lambda data: costs_of(data, {3})) in (None, COSTS)
     write_state(path, COSTS.to_json().encode())
-    assert read_state(path, lambda data: costs_of(data, 3)) == COSTS
+    assert read_state(path, lambda data: costs_of(data, {3})) == COSTS
 
 
 def use_image(path):
@@ -195,6 +195,13 @@ def test_whatever_is_in_the_place_of_a_file_it_is_set_aside_and_made_anew(name, 
         except Exception as error:
             raise AssertionError(f"{kind} in the place of {name}") from error
         assert stat.S_ISREG(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+@pytest.mark.parametrize("kind", ["folder", "link loop", "pipe"])
+def test_what_is_no_file_beside_the_store_is_set_aside(suffix, kind, tmp_path):
+    WRONG[kind](tmp_path / f"telemetry.sqlite3{suffix}")
+    use_telemetry(tmp_path / "telemetry.sqlite3")
 
 
 @pytest.mark.parametrize("name", ["calibration.json", "costs.json", "kernels.image"])
