@@ -27,7 +27,9 @@ from benchmarks.grammar.sampling import COUNTS, run_sampling
 from benchmarks.grammar.sources import SourceFile, valid, valid_sources
 from benchmarks.grammar.typed import run_typed
 from completion.grammar.constraint import GrammarConstraint
+from completion.memory import mapped_spans, resident_bytes
 from completion.request import GrammarMode
+from completion.syntax.table import row_of
 
 _CUTS_A_FILE = 400
 """Maximum number of cuts of one file."""
@@ -51,7 +53,7 @@ class Cuts:
         return len(self.false_rejects) / count if count else None
 
 
-def measure_cuts(files: list[SourceFile], wanted: int, seed: int) -> Cuts:
+def measure_cuts(files: list[SourceFile], wanted: int, cursors: int, seed: int) -> Cuts:
     """Feed valid files in pieces of 1 to 12 bytes. The end of each piece is a cut that must not be rejected.
 
     Without an acceptor, only finished text at cursors is checked.
@@ -67,7 +69,7 @@ def measure_cuts(files: list[SourceFile], wanted: int, seed: int) -> Cuts:
         started = process_time()
         _feed(file, found, rng)
         found.seconds += process_time() - started
-        for _ in range(3):
+        for _ in range(cursors):
             _place_cursor(file, found, rng)
     return found
 
@@ -136,16 +138,25 @@ def measure_faults(files: list[SourceFile], wanted: int, seed: int) -> Counter[s
 
 def run_sources(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Measure false rejections and caught faults in real files of each language."""
-    table = Table("language", "files", "cuts", "cursors", "false rejects", "µs a piece", "faults", "caught", "acceptor")
-    totals, all_caught = Cuts(), Counter[str]()
+    table = Table(
+        "language", "files", "cuts", "cursors", "false rejects", "µs a piece", "faults", "caught", "acceptor", "MB"
+    )
+    totals, all_caught, languages = Cuts(), Counter[str](), dict[str, dict[str, Any]]()
     for language, files in sorted(valid_sources(arguments.sources, arguments.seed).items()):
         if arguments.languages and language not in arguments.languages:
             continue
-        cuts = measure_cuts(files, arguments.files, arguments.seed)
+        cuts = measure_cuts(files, arguments.files, arguments.cursors, arguments.seed)
         caught = measure_faults(files, arguments.faults, arguments.seed)
         micros = f"{1e6 * cuts.seconds / max(1, cuts.cuts):.1f}"
         figures = (cuts.files, cuts.cuts, cuts.cursors, len(cuts.false_rejects), micros, caught.total())
-        table.add_row(language, *map(str, (*figures, _share(caught, *CHECKS), _share(caught, CHECKS[0]))))
+        memory_mb = round(grammar_bytes(language) / 1e6, 1)
+        table.add_row(language, *map(str, (*figures, _share(caught, *CHECKS), _share(caught, CHECKS[0]), memory_mb)))
+        languages[language] = {
+            "files": cuts.files,
+            "false_reject_rate": cuts.rate,
+            "fault_catch_rate": _share(caught, *CHECKS),
+            "memory_mb": memory_mb,
+        }
         totals.cuts, totals.cursors = totals.cuts + cuts.cuts, totals.cursors + cuts.cursors
         totals.false_rejects += cuts.false_rejects
         all_caught += caught
@@ -158,7 +169,15 @@ def run_sources(arguments: argparse.Namespace, console: Console) -> dict[str, An
         "faults": all_caught.total(),
         "fault_catch_rate": _share(all_caught, *CHECKS),
         "fault_catch_rate_acceptor_alone": _share(all_caught, CHECKS[0]),
+        "languages": languages,
     }
+
+
+def grammar_bytes(language: str) -> int:
+    """Return the memory of a language's grammar in this process: of its library, its tables and its acceptor."""
+    package, grammar = row_of(language).package, GRAMMARS.load(language)
+    library = [span for span, _, path in mapped_spans() if package in Path(path).parts]
+    return resident_bytes(library) + (grammar.size_bytes if grammar else 0)
 
 
 def _share(caught: Counter[str], *checks: str) -> float | None:
@@ -192,6 +211,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--languages", nargs="*", help="languages of the files; without names, all")
     parser.add_argument(
         "--files", type=int, default=6, help="number of real files in each language (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--cursors", type=int, default=3, help="number of requests opened in each file (default: %(default)s)"
     )
     parser.add_argument(
         "--faults", type=int, default=200, help="number of injected faults in each language (default: %(default)s)"

@@ -25,7 +25,7 @@ def test_without_cuts_or_faults_there_is_no_share():
 
 def test_valid_source_is_not_rejected_and_its_faults_are_counted():
     files = [SourceFile("a.py", "python", SOURCE)]
-    assert measure_cuts(files, 10, 1).rate == 0
+    assert measure_cuts(files, 10, 3, 1).rate == 0
     assert measure_faults(files, 4, 1).total() > 0
 
 

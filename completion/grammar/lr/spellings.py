@@ -57,7 +57,7 @@ class Literals:
         alive = [b""]
         while alive:
             start = alive.pop()
-            letters = self._lexer.next_letters(start)
+            letters, followed = self._lexer.next_letters(start), set[int]()
             for letter, keyword, goes_on in letters:
                 text, small = start + bytes([letter]), (start + bytes([letter])).lower()
                 if text != small and _includes(letters, (small[-1], keyword, goes_on)):
@@ -67,8 +67,9 @@ class Literals:
                         continue
                 if keyword:
                     yield keyword, text
-                if goes_on and len(text) < _MAX_WORD_BYTES:
+                if goes_on and len(text) < _MAX_WORD_BYTES and keyword not in followed:
                     alive.append(text)
+                    followed |= {keyword} - {0}  # of the digits of `u32`, which are a pattern, only one goes on
 
 
 def _includes(letters: list[tuple[int, int, bool]], wanted: tuple[int, int, bool]) -> bool:
