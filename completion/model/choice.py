@@ -25,7 +25,7 @@ FIRST_TEXT_ROWS = (2, 3)
 _OTHER_MS = 12.0
 """Time of a first text beside the passes: prompt, grammar and search. It hardly depends on the model."""
 _UNBLOCKED = 1.2
-"""Time of a pass in int8 over that in blocks, where only one of them was measured: `benchmarks.model_choice`."""
+"""Time of a pass in int8 over that in blocks where only one of them was measured: docs/decisions.md."""
 _BATTERY_SHARE = 0.5
 """Share of the budget that a first text may take on battery: it takes processor time, and so energy, in proportion."""
 _ROOM_BYTES = 600_000_000
@@ -61,37 +61,35 @@ class KnownModel:
         return {"q4": self.block_bytes, "int8": self.weights}.get(form, 2 * self.weights)
 
 
-_MORE = "it is right more often than the smaller ones, which was not measured here"
+def _of_hub(name: str, weights: int, block_bytes: int, download_bytes: int, licence: str = "") -> KnownModel:
+    gives = f"larger models are right more often, which was not measured for this one{licence}"
+    return KnownModel(f"Qwen/{name}", name, weights, block_bytes, download_bytes, gives, in_blocks=False)
+
+
+_BETTER = "its first lines are right a little more often, and it writes edits that the default model cannot"
+_SMALL, _LARGER = DEFAULT_PACKAGE, LARGER_PACKAGE
 KNOWN = (
-    KnownModel("default", DEFAULT_PACKAGE.name, 494_000_000, 395_500_000, DEFAULT_PACKAGE.size_bytes),
-    KnownModel(
-        LARGER_PACKAGE.name,
-        LARGER_PACKAGE.name,
-        1_544_000_000,
-        1_001_900_000,
-        LARGER_PACKAGE.size_bytes,
-        "its first lines are right a little more often, and it writes edits that the default model cannot",
+    KnownModel("default", _SMALL.name, 494_000_000, 395_500_000, _SMALL.size_bytes),
+    KnownModel(_LARGER.name, _LARGER.name, 1_544_000_000, 1_001_900_000, _LARGER.size_bytes, _BETTER),
+    _of_hub(
+        "Qwen2.5-Coder-3B-Instruct", 3_086_000_000, 2_003_000_000, 6_171_000_000, "; no commercial use by its licence"
     ),
-    KnownModel(
-        "Qwen/Qwen2.5-Coder-3B-Instruct",
-        "Qwen2.5-Coder-3B-Instruct",
-        3_086_000_000,
-        2_003_000_000,
-        6_171_000_000,
-        f"{_MORE}; its licence forbids commercial use",
-        in_blocks=False,
-    ),
-    KnownModel(
-        "Qwen/Qwen2.5-Coder-7B-Instruct",
-        "Qwen2.5-Coder-7B-Instruct",
-        7_070_000_000,
-        4_590_000_000,
-        15_231_000_000,
-        _MORE,
-        in_blocks=False,
-    ),
+    _of_hub("Qwen2.5-Coder-7B-Instruct", 7_070_000_000, 4_590_000_000, 15_231_000_000),
 )
 """The models that `auto` chooses from, the smallest and default one first."""
+_BY_NAME = {model.name: model for model in KNOWN}
+
+
+def is_installed(model: KnownModel) -> bool:
+    """Return whether a model can be loaded without a download."""
+    packaged = next((one for one in PACKAGED_MODELS if one.name == model.name), None)
+    if packaged is None:
+        from completion.model.store.hub import cached_folder  # noqa: PLC0415 -- imports the hub's library for a second
+
+        return cached_folder(model.spec) is not None
+    with suppress(ModelError):
+        return is_complete(Source(packaged.name, packaged.sha256).folder) or bool(installed_parts(packaged))
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,36 +121,24 @@ class Measured:
         """Return what `to_json` wrote.
 
         Raises:
-            ValueError: It is something else.
+            ValueError, LookupError, TypeError: It is something else.
         """
         found = json.loads(text)
-        if not isinstance(found, dict) or not all(isinstance(cost, float) and cost > 0 for cost in found["costs_ms"]):
-            raise ValueError("no measurement")
+        if not all(isinstance(cost, float) and 0 < cost < math.inf for cost in found["costs_ms"]):
+            raise ValueError("a time is no positive number")
         return cls(**{**found, "costs_ms": tuple(found["costs_ms"])})
 
-    def first_text_ms(self, of: KnownModel, to: KnownModel, form: str = "") -> float:
-        """Return the forecast of a first text of `to`, in milliseconds, where this was measured for `of`.
+    def first_text_ms(self, to: KnownModel, form: str = "") -> float:
+        """Return the forecast of a first text of a model in a form of its weights, by default this one's.
 
         A pass of n rows takes bytes / read speed + (n − 1) · operations / pace: both are as measured. What else the
         engine does takes as long for every model.
         """
-        form, once = form or self.form, self.costs_ms[0]
-        reading = to.read_bytes(self.form) / of.read_bytes(self.form)
-        computing = to.weights / of.weights
+        of, once = _BY_NAME[self.model], self.costs_ms[0]
+        reading, computing = to.read_bytes(self.form) / of.read_bytes(self.form), to.weights / of.weights
         passes = [self.costs_ms[min(rows, len(self.costs_ms)) - 1] for rows in FIRST_TEXT_ROWS]
-        factor = {("q4", "int8"): _UNBLOCKED, ("int8", "q4"): 1 / _UNBLOCKED}.get((self.form, form), 1.0)
+        factor = _UNBLOCKED if (self.form, form) == ("q4", "int8") else 1.0
         return _OTHER_MS + factor * sum(once * reading + (cost - once) * computing for cost in passes)
-
-
-def measured_here(folder: Path | None = None) -> list[Measured]:
-    """Return what starts on this machine have measured for known models, the newest first."""
-    found, names = list[tuple[int, Measured]](), {model.name for model in KNOWN}
-    for path in (folder or measured_folder()).glob("*.json"):
-        with suppress(OSError, ValueError, LookupError, TypeError):  # a start replaces what is damaged
-            one = Measured.from_json(path.read_bytes())
-            if one.model in names and one.machine == platform.node():
-                found.append((path.stat().st_mtime_ns, one))
-    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 
 
 def measured_folder() -> Path:
@@ -160,18 +146,15 @@ def measured_folder() -> Path:
     return cache_dir() / "measured"
 
 
-def is_installed(model: KnownModel) -> bool:
-    """Return whether a model can be loaded without a download."""
-    packaged = next((one for one in PACKAGED_MODELS if one.name == model.name), None)
-    if packaged is None:
-        from completion.model.store.hub import cached_folder  # noqa: PLC0415 -- imports the hub's library for a second
-
-        return cached_folder(model.spec) is not None
-    if is_complete(Source(packaged.name, packaged.sha256).folder):
-        return True
-    with suppress(ModelError):
-        return bool(installed_parts(packaged))
-    return False
+def measured_here() -> list[Measured]:
+    """Return what starts on this machine have measured for known models, the newest first."""
+    found = list[tuple[int, Measured]]()
+    for path in measured_folder().glob("*.json"):
+        with suppress(OSError, ValueError, LookupError, TypeError):  # a start replaces what is damaged
+            one = Measured.from_json(path.read_bytes())
+            if one.model in _BY_NAME and one.machine == platform.node():
+                found.append((path.stat().st_mtime_ns, one))
+    return [one for _, one in sorted(found, key=lambda pair: -pair[0])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +162,7 @@ class Machine:
     """What a machine has now for a model.
 
     Attributes:
-        memory_bytes: Free memory, with what the serving model has.
+        memory_bytes: Free memory, with what the serving model has; of the GPU, where that runs models.
         device: Where models run.
         threads: The setting `threads`.
         load: Mean number of running processes over the number of cores.
@@ -230,46 +213,47 @@ def choose(
         backend: Implementation that runs models.
         serving: Name of the model that serves now; "" for none.
     """
-    mine = [one for one in measured if _is_of(one, machine, backend)]
+    gpu = next((one for one in measured if one.device != "cpu"), None)
+    lost = None  # the model that served on a GPU that runs none now
+    if gpu is not None and machine.device == "cpu":
+        with_gpu = replace(machine, device=gpu.device, threads=gpu.threads, load=0.0, saves_battery=False)
+        lost = choose(with_gpu, measured, is_installed, budget_ms, backend).model
+    forms = {"int8": ("int8",), "q4": ("q4",)}.get(backend)
+    here = [one for one in measured if (one.device, one.threads) == (machine.device, machine.threads)]
+    mine = [one for one in here if forms is None or one.form in forms]
     if not mine:
         reason = "It is the default, until a start has measured how quick this machine is."
-        return Choice(KNOWN[0], reason, _in_place_of(KNOWN[0], _elsewhere(machine, measured, is_installed, budget_ms)))
+        return Choice(KNOWN[0], reason, _in_place_of(KNOWN[0], lost, "Without the GPU"))
     forecasts = {model.name: _forecast_ms(model, mine, backend) for model in KNOWN}
-    strain = max(1.0, machine.load) if machine.device == "cpu" else 1.0
-    share = _BATTERY_SHARE if machine.saves_battery else 1.0
+    limit_ms = budget_ms * (_BATTERY_SHARE if machine.saves_battery else 1.0)
+    limit_ms /= max(1.0, machine.load) if machine.device == "cpu" else 1.0
 
-    def within(limit_ms: float) -> list[KnownModel]:
-        return [model for model in KNOWN if _fits(model, machine, backend) and forecasts[model.name] <= limit_ms]
+    def within(most_ms: float) -> list[KnownModel]:
+        return [model for model in KNOWN if forecasts[model.name] <= most_ms and _fits(model, machine, backend)]
 
-    def largest(limit_ms: float) -> KnownModel:
-        rank = next((index for index, model in enumerate(KNOWN) if model.name == serving), len(KNOWN))
-        quick = [model for model in within(limit_ms) if is_installed(model)]
-        sure = within(_MARGIN * limit_ms)
-        return next((model for model in reversed(quick) if KNOWN.index(model) <= rank or model in sure), KNOWN[0])
+    def largest(most_ms: float) -> KnownModel:
+        sure, rank = within(_MARGIN * most_ms), _BY_NAME[serving].weights if serving in _BY_NAME else math.inf
+        quick = (one for one in reversed(within(most_ms)) if one.weights <= rank or one in sure)
+        return next(filter(is_installed, quick), KNOWN[0])
 
-    model, calm = largest(share * budget_ms / strain), largest(budget_ms)
-    remark = _in_place_of(model, calm, "On battery" if machine.saves_battery else "While other programs are busy")
+    model, calm = largest(limit_ms), largest(budget_ms)
+    why = "On battery" if machine.saves_battery else "While other programs are busy"
+    remark = _in_place_of(model, calm, why)
     best = next((one for one in reversed(within(_MARGIN * budget_ms)) if one.weights > calm.weights), None)
-    return Choice(
-        model,
-        _reason(model, forecasts, budget_ms),
-        remark or _in_place_of(model, _elsewhere(machine, measured, is_installed, budget_ms)),
-        None if remark else best,
-        forecasts,
+    times = ", ".join(f"{name} {ms:.0f} ms" for name, ms in forecasts.items())
+    which = "the default, as none has" if forecasts[model.name] > budget_ms else "the largest installed one with"
+    reason = (
+        f"It is {which} its first text within the {budget_ms:.0f} ms of `first_text_budget_ms`; forecasts: {times}."
     )
-
-
-def _is_of(one: Measured, machine: Machine, backend: Backend) -> bool:
-    forms = {"int8": ("int8",), "q4": ("q4",)}.get(backend, (one.form,))
-    return one.device == machine.device and one.threads == machine.threads and one.form in forms
+    return Choice(
+        model, reason, remark or _in_place_of(model, lost, "Without the GPU"), None if remark else best, forecasts
+    )
 
 
 def _forecast_ms(model: KnownModel, mine: Sequence[Measured], backend: Backend) -> float:
     """Return the forecast of a model's first text by its own measurement, else by that of the model next in size."""
-    by_name = {known.name: known for known in KNOWN}
-    nearest = min(mine, key=lambda one: abs(math.log(by_name[one.model].weights / model.weights)))
-    form = "int8" if backend == "auto" and nearest.form == "q4" and not model.in_blocks else nearest.form
-    return nearest.first_text_ms(by_name[nearest.model], model, form)
+    nearest = min(mine, key=lambda one: abs(math.log(_BY_NAME[one.model].weights / model.weights)))
+    return nearest.first_text_ms(model, "int8" if backend == "auto" and not model.in_blocks else nearest.form)
 
 
 def _fits(model: KnownModel, machine: Machine, backend: Backend) -> bool:
@@ -277,28 +261,7 @@ def _fits(model: KnownModel, machine: Machine, backend: Backend) -> bool:
     return model.read_bytes("q4" if smallest else "int8") + _ROOM_BYTES <= machine.memory_bytes
 
 
-def _elsewhere(
-    machine: Machine, measured: Sequence[Measured], is_installed: Callable[[KnownModel], bool], budget_ms: float
-) -> KnownModel | None:
-    """Return the model that served on a GPU that runs none now; None if there was none."""
-    gpu = next((one for one in measured if one.device != "cpu"), None)
-    if gpu is None or machine.device != "cpu":
-        return None
-    with_gpu = replace(machine, device=gpu.device, threads=gpu.threads, load=0.0, saves_battery=False)
-    return choose(with_gpu, measured, is_installed, budget_ms).model
-
-
-def _in_place_of(model: KnownModel, larger: KnownModel | None, why: str = "Without the GPU") -> str:
+def _in_place_of(model: KnownModel, larger: KnownModel | None, why: str) -> str:
     if larger is None or larger.weights <= model.weights:
         return ""
     return f"{why}, {model.name} serves in the place of {larger.name}."
-
-
-def _reason(model: KnownModel, forecasts: Mapping[str, float], budget_ms: float) -> str:
-    own_ms, larger = forecasts[model.name], KNOWN[KNOWN.index(model) + 1 :]
-    within = f"the {budget_ms:.0f} ms of `first_text_budget_ms`"
-    sentence = f"Its first text is forecast after {own_ms:.0f} ms, within {within}"
-    if own_ms > budget_ms:
-        sentence = f"Its first text is forecast after {own_ms:.0f} ms; none is quicker, although {within} are exceeded"
-    others = ", ".join(f"{one.name} after {forecasts[one.name]:.0f} ms" for one in larger[:1])
-    return f"{sentence}; that of {others}." if others else f"{sentence}."

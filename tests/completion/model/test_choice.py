@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.model_choice.machines import MACHINES
 from completion.errors import ModelError
-from completion.model.choice import KNOWN, Machine, Measured, choose, is_installed, measured_here
+from completion.model.choice import KNOWN, Machine, Measured, choose, is_installed, measured_folder, measured_here
 from completion.model.store.converted_models import Source, convert_once
 from completion.model.store.packaged_models import LARGER_PACKAGE
 from completion.progress import silent
@@ -56,7 +56,7 @@ def test_a_larger_budget_never_chooses_a_smaller_model():
 
 
 def test_battery_load_and_a_lost_gpu_choose_smaller_models_and_say_so():
-    budget = 1.1 * GOOD.first_text_ms(SMALL, LARGER)
+    budget = 1.1 * GOOD.first_text_ms(LARGER)
     calm = choose(ROOMY, [GOOD], everything, budget)
     assert (calm.model, calm.remark) == (LARGER, "")
     on_battery = choose(replace(ROOMY, saves_battery=True), [GOOD], everything, budget)
@@ -71,7 +71,7 @@ def test_battery_load_and_a_lost_gpu_choose_smaller_models_and_say_so():
 
 
 def test_the_model_that_serves_stays_where_its_forecast_is_at_the_edge_of_the_budget():
-    edge = 1.02 * GOOD.first_text_ms(SMALL, LARGER)
+    edge = 1.02 * GOOD.first_text_ms(LARGER)
     assert choose(ROOMY, [GOOD], everything, edge, serving=SMALL.name).model is SMALL
     assert choose(ROOMY, [GOOD], everything, edge, serving=LARGER.name).model is LARGER
     assert choose(ROOMY, [GOOD], everything, 2 * edge, serving=SMALL.name).model is not SMALL
@@ -97,14 +97,15 @@ def test_a_model_that_is_not_installed_is_offered_and_does_not_serve():
     assert choose(ROOMY, [GOOD], everything, 120).offer is None
 
 
-def test_measurements_of_this_machine_are_read_the_newest_first(tmp_path):
-    for number, one in enumerate((replace(GOOD, machine="another"), GOOD, replace(GOOD, threads=1))):
-        (tmp_path / f"{number}.json").write_text(one.to_json())
-    (tmp_path / "damaged.json").write_text('{"costs_ms": [1')
-    (tmp_path / "unknown.json").write_text(replace(GOOD, model="other").to_json())
-    assert {one.threads for one in measured_here(tmp_path)} == {0, 1}
-    assert all(one.machine == GOOD.machine for one in measured_here(tmp_path))
-    assert measured_here(tmp_path / "nowhere") == []
+def test_only_measurements_of_this_machine_and_of_known_models_are_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path))
+    assert measured_here() == []
+    measured_folder().mkdir()
+    for number, one in enumerate((replace(GOOD, machine="another"), GOOD, replace(GOOD, model="other"))):
+        (measured_folder() / f"{number}.json").write_text(one.to_json())
+    (measured_folder() / "damaged.json").write_text('{"costs_ms": [1')
+    (measured_folder() / "another.json").write_text("[1.0, 2.0]")
+    assert measured_here() == [GOOD]
 
 
 def test_a_model_is_installed_once_its_conversion_is_complete(tmp_path, monkeypatch):

@@ -143,8 +143,8 @@ def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, mon
     measured_folder().mkdir(parents=True)
     (measured_folder() / "default.json").write_text(measured.to_json())
     offering = printed()
-    assert "Its first text is forecast after 28 ms, within the 120 ms" in offering
-    assert f"{KNOWN[1].name} after" in offering
+    assert "within the 120 ms of `first_text_budget_ms`" in offering
+    assert f"forecasts: {KNOWN[0].name} 28 ms, {KNOWN[1].name}" in offering
     assert "larger model" in offering
     assert "To get it: draftline models get" in offering
     user_file = runtime / "config" / "draftline" / "config.toml"

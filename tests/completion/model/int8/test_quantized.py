@@ -362,13 +362,6 @@ def test_a_prefill_gives_bit_for_bit_the_logits_of_single_steps_and_of_chunks(qw
         steps.commit([0])
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_the_number_of_threads_changes_no_logit(folder, form, packed_folder, qwen, threads):
-    other, ids = QuantizedTransformer(load_packed(folder, packed_folder, form), threads), tokens(50)
-    ours = rows_of(other.prefill(ids, slots(50), other.new_cache(64), range(50)), 50)
-    np.testing.assert_array_equal(ours, rows_of(qwen.prefill(ids, slots(50), qwen.new_cache(64), range(50)), 50))
-
-
 def test_steps_after_a_commit_give_the_logits_of_a_prefill(qwen):
     past, nodes = tokens(30), tokens(6, seed=1)
     cache, fresh = qwen.new_cache(64), qwen.new_cache(64)
