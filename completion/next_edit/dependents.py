@@ -28,7 +28,7 @@ def dependents(request: NextEditRequest, parsing: Parsing) -> list[Candidate]:
     """
     lines, edits = request.lines, request.edits
     first = max(0, len(edits) - MAX_EDITS)
-    found = list(parallels(lines, edits, first, parsing.raise_if_cancelled))
+    found = list(parallels(lines, edits, first, request.language, parsing.raise_if_cancelled))
     places = parsing(dependent_places, list(lines), list(edits[first:]), request.language, GAP)
     for index, change in places if edits else ():
         old = tuple(lines[change.line : change.line + change.count])

@@ -143,7 +143,7 @@ class Judge:
         before, _, after = "\n".join(candidate.new).partition(GAP)
         prompt = self._planner.plan(
             CompletionRequest(
-                prefix=above + before.rstrip(),
+                prefix=above + before.rstrip(" \t"),
                 suffix="\n".join([after, *request.lines[candidate.end :]]),
                 language=request.language,
                 path=request.path,
@@ -154,7 +154,7 @@ class Judge:
             BUDGET,
         )
         text = until_end(self._greedy(prompt, session, cancel), after)
-        text = text.lstrip() if before != before.rstrip() else text
+        text = text.lstrip() if before[-1:] in ("", " ", "\t") else text
         return replace(candidate, new=tuple((before + text + after).split("\n"))) if text else None
 
     def _greedy(self, prompt: Prompt, session: KVSession, cancel: CancelToken) -> str:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from completion.next_edit.analogy import WORD, indent_of, shape
 from completion.next_edit.rewrites import CLOSERS, OPENERS
+from completion.syntax.line_roles import announces
 
 MAX_LINES = 12
 """Maximum number of lines of one element."""
@@ -41,8 +42,11 @@ class Element:
         return shape(self.text.partition("\n")[0])
 
 
-def elements_beside(lines: Sequence[str], element: Element) -> list[Element]:
-    """Return the neighbours of an element in its list: those before it, then those after it, the nearest ones first."""
+def elements_beside(lines: Sequence[str], element: Element, language: str) -> list[Element]:
+    """Return the neighbours of an element in its list: those before it, then those after it, the nearest ones first.
+
+    Comments and decorators are none.
+    """
     line = lines[element.line]
     if element.end:
         spans = _parts(line, element.start)
@@ -50,24 +54,24 @@ def elements_beside(lines: Sequence[str], element: Element) -> list[Element]:
         return [part(lines, element.line, span) for span in (*spans[:own][::-1], *spans[own + 1 :])]
     above = range(element.line - 1, max(-1, element.line - _MAX_DISTANCE), -1)
     below = range(element.line + element.count, min(len(lines), element.line + _MAX_DISTANCE))
-    return [other for numbers in (above, below) for other in _along(lines, numbers, indent_of(line))]
+    return [other for numbers in (above, below) for other in _along(lines, numbers, indent_of(line), language)]
 
 
-def _along(lines: Sequence[str], numbers: range, indent: str) -> list[Element]:
+def _along(lines: Sequence[str], numbers: range, indent: str, language: str) -> list[Element]:
     """Return the elements of an indentation in some lines, up to one that is less deep."""
     found: list[Element] = []
     for number in numbers:
         own = indent_of(lines[number])
         if len(found) == _MAX_BESIDE or (lines[number].strip() and len(own) < len(indent)):
             break
-        if own == indent and (element := block_at(lines, number)) is not None:
+        if own == indent and (element := block_at(lines, number, language)) is not None:
             found.append(element)
     return found
 
 
-def block_at(lines: Sequence[str], number: int) -> Element | None:
-    """Return a line with the deeper ones after it and what closes them; None for a blank line, a closer or too many."""
-    if lines[number].strip()[:1] in ("", *CLOSERS):
+def block_at(lines: Sequence[str], number: int, language: str) -> Element | None:
+    """Return the element that a line begins: it, deeper ones after it, what closes them; None if there is none."""
+    if lines[number].strip()[:1] in ("", *CLOSERS) or announces(lines[number], language):
         return None
     indent, end = indent_of(lines[number]), number + 1
     for at in range(number + 1, min(len(lines), number + MAX_LINES + 1)):

@@ -10,15 +10,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 
 from completion.edits import LineEdit
 from completion.next_edit.analogy import WORD, indent_of
 from completion.next_edit.candidates import DEPENDENT, GAP, Candidate
 from completion.next_edit.list_elements import Element, block_at, elements_beside, gap_beside, part, part_at
-from completion.next_edit.rewrites import CLOSERS, is_word, tokenise
+from completion.next_edit.rewrites import CLOSERS, tokenise
 from completion.next_edit.spellings import pattern_of, renamed, spellings
 
 _MAX_ADDED = 4  # elements that one edit adds; more of them are a new text
+_MAX_HUNK_LINES = 40  # of an edit that changes lines
 _CHECKED_LINES = 1_000  # lines of a document between two checks of the cancellation
 _SEPARATORS = ",;"
 _SAME = (1 << 30, 0)
@@ -38,7 +40,7 @@ class _Named:
 
 
 def parallels(
-    lines: Sequence[str], edits: Sequence[LineEdit], first: int, check: Callable[[], None]
+    lines: Sequence[str], edits: Sequence[LineEdit], first: int, language: str, check: Callable[[], None]
 ) -> Iterator[Candidate]:
     """Yield what the elements that the edits from `first` on added lack elsewhere; what must be written is a `GAP`.
 
@@ -46,47 +48,43 @@ def parallels(
         lines: Lines of the document after the edits.
         edits: The edits, the latest last.
         first: Index of the first edit that counts.
+        language: LSP language identifier.
         check: Called often; it raises if nobody waits any more.
     """
     for index in range(len(edits) - 1, first - 1, -1):
         edit = edits[index]
         rest = (*lines[: edit.line], *edit.old, *lines[edit.line + len(edit.new) :])
         known = {word for line in rest for word in WORD.findall(line)}
-        added = list(_new_elements(lines, edit))
-        for element in added if len(added) <= _MAX_ADDED else ():
-            named = _with_neighbours(lines, element, known)
-            for neighbour in named[1:] if len(named) > 2 else ():
-                if found := list(_lacking(lines, named, neighbour, index, check)):
+        lists = [_with_neighbours(lines, each, known, language) for each in _new_elements(lines, edit, language)]
+        lists = [named for named in lists if len(named) > 2]  # two neighbours: of one follows what of the other
+        for named in lists if len(lists) <= _MAX_ADDED else ():
+            for neighbour in named[1:]:
+                if found := list(_lacking(lines, named, neighbour, index, language, check)):
                     yield from found
                     break
 
 
-def _new_elements(lines: Sequence[str], edit: LineEdit) -> Iterator[Element]:
-    """Yield the elements that an edit added: lines that no old line became, and parts within brackets."""
-    old, new = ([line.rstrip(_SEPARATORS) for line in side] for side in (edit.old, edit.new))
-    for kind, start, end, new_start, new_end in _differences(old, new):
-        at, stop = edit.line + new_start, edit.line + new_end
-        while kind == "insert" and at < stop:
-            element = block_at(lines, at)
-            if element is not None and element.line + element.count <= stop:
+def _new_elements(lines: Sequence[str], edit: LineEdit, language: str) -> Iterator[Element]:
+    """Yield the elements that an edit added: lines all of whose words are new there, and parts within brackets."""
+    if edit.old and len(edit.old) + len(edit.new) > _MAX_HUNK_LINES:
+        return
+    now = [(number, token) for number, line in enumerate(edit.new, edit.line) for token in tokenise(line)]
+    matcher = SequenceMatcher(
+        None, [t.text for line in edit.old for t in tokenise(line)], [token.text for _, token in now], autojunk=False
+    )
+    came = {at for kind, _, _, start, end in matcher.get_opcodes() if kind == "insert" for at in range(start, end)}
+    words = [(number, token.start, at in came) for at, (number, token) in enumerate(now) if WORD.match(token.text)]
+    kept, done = {number for number, _, is_new in words if not is_new}, edit.line
+    for number, column, is_new in words:
+        element = block_at(lines, number, language)
+        if number >= done and number not in kept and element is not None:
+            if kept.isdisjoint(range(number, done := number + element.count)):
                 yield element
-            at += element.count if element is not None else 1
-        for number, line in enumerate(edit.old[start:end] if end - start == new_end - new_start else (), at):
-            yield from _new_parts(lines, number, line)
+        elif is_new and number in kept and (span := part_at(lines[number], column)):
+            yield part(lines, number, span)
 
 
-def _new_parts(lines: Sequence[str], number: int, old: str) -> Iterator[Element]:
-    tokens = tokenise(lines[number])
-    for kind, _, _, start, end in _differences([t.text for t in tokenise(old)], [t.text for t in tokens]):
-        spans = {part_at(lines[number], token.start) for token in tokens[start:end] if is_word(token.text)}
-        yield from (part(lines, number, span) for span in spans if span and kind == "insert")
-
-
-def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    return (op for op in SequenceMatcher(None, old, new, autojunk=False).get_opcodes() if op[0] != "equal")
-
-
-def _with_neighbours(lines: Sequence[str], added: Element, known: set[str]) -> list[_Named]:
+def _with_neighbours(lines: Sequence[str], added: Element, known: set[str], language: str) -> list[_Named]:
     """Return an element and its neighbours that have a name where it has its new one; nothing if it has none."""
     at = next((at for at, word in enumerate(added.words()) if word not in known), None)
     if at is None:
@@ -94,7 +92,7 @@ def _with_neighbours(lines: Sequence[str], added: Element, known: set[str]) -> l
     shape, seen = added.shape(), 0
     until = next(index for index, each in enumerate(shape) if (seen := seen + (each == "w")) == at + 1) + 1
     found, alike = list[_Named](), list[_Named]()
-    for other in (added, *elements_beside(lines, added)):
+    for other in (added, *elements_beside(lines, added, language)):
         if other.shape()[:until] == shape[:until]:
             words, is_alike = other.words(), other.shape() == shape
             found.append(_Named(other, (words[at], *(words[:at] + words[at + 1 :] if is_alike else ()))))
@@ -103,7 +101,12 @@ def _with_neighbours(lines: Sequence[str], added: Element, known: set[str]) -> l
 
 
 def _lacking(
-    lines: Sequence[str], named: Sequence[_Named], neighbour: _Named, index: int, check: Callable[[], None]
+    lines: Sequence[str],
+    named: Sequence[_Named],
+    neighbour: _Named,
+    index: int,
+    language: str,
+    check: Callable[[], None],
 ) -> Iterator[Candidate]:
     """Yield what the first element of `named` lacks of what one of the others, its neighbours, has elsewhere."""
     added, place = named[0], named[0].element
@@ -114,13 +117,12 @@ def _lacking(
         if number % _CHECKED_LINES == 0:
             check()
         spans = {part_at(line, match.start()) for match in theirs.finditer(line) if number not in own}
-        whole = block_at(lines, number) if spans else None
+        whole = block_at(lines, number, language) if spans else None
         for element in (*(part(lines, number, span) for span in spans if span), *filter(None, (whole,))):
-            beside = elements_beside(lines, element)
+            beside = elements_beside(lines, element, language)
             made, votes = _made(element, beside, named, neighbour, theirs)
-            if votes and not any(
-                ours.search(each.text) for each in (element, *beside)
-            ):  # nor is it the added one's list
+            has_it = any(ours.search(each.text) for each in (element, *beside))  # or is the list that got it
+            if votes and not has_it:
                 old, new = _inserted(lines, element, beside[0], made, is_after=neighbour.element < place)
                 column = element.start if element.end else len(indent_of(line))
                 kinds = frozenset({DEPENDENT})
@@ -132,15 +134,17 @@ def _made(
 ) -> tuple[str, int]:
     """Return what becomes of a neighbour's element for the added one, and the number of neighbours that prove it.
 
-    They are most of them. Where their elements differ in more than their words after the name, a `GAP` stands.
+    They are most of those whose name is not in the element itself. Where their elements differ in more than their
+    words after the name, a `GAP` stands.
     """
     text, ends = element.text.rstrip(_SEPARATORS), list[tuple[int, int]]()
-    for other in named[1:]:
+    own = set(WORD.findall(text)) - {neighbour.words[0]}
+    for other in (each for each in named[1:] if each.words[0] not in own):
         mapping = other.mapping(neighbour)
         theirs = {each.text.rstrip(_SEPARATORS) for each in beside if other is not neighbour} - {text}
         expected = {renamed(each, mapping) for each in theirs} - theirs
         ends.append(max((_same_ends(each, text) for each in expected), default=(0, 0)))
-    mapping, head, needed = neighbour.mapping(named[0]), name.search(text), len(named) // 2
+    mapping, head, needed = neighbour.mapping(named[0]), name.search(text), (len(ends) + 1) // 2
     votes = sum(each == _SAME for each in ends)
     if votes >= needed:
         return renamed(element.text, mapping), votes
@@ -175,6 +179,7 @@ def _inserted(
     if element.end:
         return old, (old[0][: element.start] + gap_beside(old[0], element).join(pair) + old[0][element.end :],)
     separator = other.text[-1:] if other.text[-1:] in _SEPARATORS and element.text[-1:] not in _SEPARATORS else ""
-    low, high = sorted((element, other))
-    blanks = "\n" * max(0, high.line - low.line - low.count)
+    low = min(element, other)
+    between = lines[low.line + low.count : max(element, other).line]
+    blanks = "\n" * len(list(takewhile(lambda line: not line.strip(), between)))
     return old, tuple(f"{separator}\n{blanks}".join(pair).split("\n"))

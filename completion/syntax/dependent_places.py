@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from tree_sitter import Node, Point
 
@@ -47,11 +46,6 @@ class _List:
     def texts(self) -> list[str]:
         return [_text(node) for node in self.elements]
 
-    def keywords(self) -> int:
-        """Return the number of keywords with which the definition begins, without modifiers of where it is seen."""
-        before = (child for child in self.owner.children if child.end_byte <= self.node.start_byte)
-        return sum(not child.is_named and _WORD.fullmatch(child.type) is not None for child in before)
-
 
 def dependent_places(
     lines: Sequence[str], edits: Sequence[LineEdit], language: str, gap: str
@@ -72,11 +66,11 @@ def dependent_places(
         now = range(edit.line, edit.line + len(edit.new))
         earlier = document.after(LineChange(now.start, len(now), edit.old, 0, (0, 0), frozenset()))
         before = list(_lists(earlier.root_node, range(edit.line, edit.line + len(edit.old))))
-        changes = list(_before_functions(lines, edit, document.tree.root_node, gap))
+        changes = list(_to_mark(lines, edit, document.tree.root_node))
         for each in _lists(document.tree.root_node, now):
             same = [old for old in before if (old.head, old.defines) == (each.head, each.defines)]
             got = _got(each, same)
-            has_keyword = each.defines and any(each.keywords() == old.keywords() + 1 for old in same)
+            has_keyword = each.defines and any(_keywords(each.owner) > _keywords(old.owner) for old in same)
             if got is None and not has_keyword:
                 continue
             lists = lists or list(_lists(document.tree.root_node, range(len(lines))))
@@ -140,23 +134,28 @@ def _with_element(lines: Sequence[str], other: _List, at: int, text: str, grown:
     return LineChange(row, 1, tuple(new), column, (taught_at[0], taught_at[1]), frozenset())
 
 
-def _before_functions(lines: Sequence[str], edit: LineEdit, root: Node, gap: str) -> Iterator[LineChange]:
-    """Yield the changes of the functions in which a keyword was added before a name, at their beginnings."""
-    if len(edit.old) != len(edit.new):
-        return
-    for number, (old, new) in enumerate(zip(edit.old, edit.new, strict=True), edit.line):
-        words = list(_WORD.finditer(new))
-        matcher = SequenceMatcher(None, _WORD.findall(old), [word.group() for word in words], autojunk=False)
-        for kind, _, _, start, end in matcher.get_opcodes():
-            if kind != "insert" or end - start != 1 or new[words[start].end() :][:1] != " ":
-                continue
-            at = (number, len(new[: words[start].start()].encode()))
+def _to_mark(lines: Sequence[str], edit: LineEdit, root: Node) -> Iterator[LineChange]:
+    """Yield the changes that give a function the keyword with which those begin that have a word added in it."""
+    came = {word for line in edit.new for word in _WORD.findall(line)}
+    came -= {word for line in edit.old for word in _WORD.findall(line)}
+    for number, line in enumerate(edit.new, edit.line):
+        for word in (each for each in _WORD.finditer(line) if each.group() in came):
+            at = (number, len(line[: word.start()].encode("utf-8", "replace")))
             node = root.descendant_for_point_range(at, at)
-            function = next((each for each in ancestors(node) if _is_function(each)), None)
-            is_keyword = node is not None and not node.is_named
-            in_expression = node is not None and node.parent is not None and "statement" not in node.parent.type
-            if is_keyword and in_expression and function is not None and function.start_point.row < number:
-                yield _prefixed(lines, function, at, gap)
+            own = next((each for each in ancestors(node) if _is_function(each)), None)
+            if node is None or node.is_named or own is None or own.start_point.row >= edit.line:
+                continue
+            functions = [each for each in _nodes(root, range(len(lines))) if _is_function(each) and each != own]
+            have = {each: word.group() in _WORD.findall(_text(each)) for each in functions}
+            common = [_keywords(each) for each in functions if have[each]]
+            others = [_keywords(each) for each in functions if not have[each]]
+            marks = frozenset.intersection(*common).difference(_keywords(own), *others) if common else ()
+            yield from (_prefixed(lines, own, at, mark) for mark in marks if len(marks) == 1)
+
+
+def _keywords(node: Node) -> frozenset[str]:
+    """Return the keywords that are parts of a definition or function itself."""
+    return frozenset(each.type for each in node.children if not each.is_named and _WORD.fullmatch(each.type))
 
 
 def _prefixed(lines: Sequence[str], node: Node, taught_at: Sequence[int], gap: str) -> LineChange:
@@ -181,15 +180,19 @@ def _place(lines: Sequence[str], point: Point) -> tuple[int, int]:
     return row, len(lines[row].encode("utf-8", "replace")[:column].decode("utf-8", "replace"))
 
 
-def _lists(root: Node, rows: range) -> Iterator[_List]:
-    """Yield the lists that begin in some lines."""
+def _nodes(root: Node, rows: range) -> Iterator[Node]:
+    """Yield the nodes that begin in some lines, in their order."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
         if node.end_point.row >= rows.start and node.start_point.row < rows.stop:
             waiting += reversed(node.children)
-            if node.start_point.row in rows and (found := _list(node)):
-                yield found
+            if node.start_point.row in rows:
+                yield node
+
+
+def _lists(root: Node, rows: range) -> Iterator[_List]:
+    return (found for node in _nodes(root, rows) if (found := _list(node)))
 
 
 def _list(node: Node) -> _List | None:

@@ -7,13 +7,13 @@ from completion.next_edit.candidates import GAP
 from completion.next_edit.parallels import parallels
 
 
-def lacking(before: str, line: str, added: str) -> dict[str, str]:
+def lacking(before: str, line: str, added: str, language: str = "") -> dict[str, str]:
     """Return what becomes of lines after a line became `added`, with a mark where the model is to write."""
     lines = before.strip("\n").split("\n")
     at = lines.index(line)
     new = added.split("\n")
     lines[at : at + 1] = new
-    found = parallels(lines, [LineEdit(at, (line,), tuple(new))], 0, lambda: None)
+    found = parallels(lines, [LineEdit(at, (line,), tuple(new))], 0, language, lambda: None)
     return {"\n".join(each.old): "\n".join(each.new).replace(GAP, "…") for each in found}
 
 
@@ -147,6 +147,20 @@ def test_an_added_element_gets_what_its_neighbours_have(
     assert lacking(before, line, added) == expected
 
 
+def test_a_list_that_was_broken_into_lines_has_only_the_elements_that_are_new() -> None:
+    before = "def __init__(self, host, port):\n    self.host = host\n    self.port = port"
+    after = "def __init__(\n    self,\n    host,\n    port,\n    path,\n):"
+    assert lacking(before, before.split("\n", maxsplit=1)[0], after) == {
+        "    self.port = port": "    self.port = port\n    self.path = path"
+    }
+
+
+def test_comments_are_no_elements() -> None:
+    documented = RUST.replace("    Square", "    /// Four sides.\n    Square")
+    found = lacking(documented, "    Square,", "    Square,\n    /// Three\n    /// sides.\n    Triangle,", "rust")
+    assert list(found) == ['        Shape::Square => "square",']
+
+
 @pytest.mark.parametrize(
     ("before", "line", "added"),
     [
@@ -174,4 +188,4 @@ def test_what_the_element_has_already_is_not_proposed_again() -> None:
     done = RUST.replace('"square",\n', '"square",\n        Shape::Triangle => "triangle",\n')
     lines = done.strip("\n").split("\n")
     lines.insert(3, "    Triangle,")
-    assert list(parallels(lines, [LineEdit(3, (), ("    Triangle,",))], 0, lambda: None)) == []
+    assert list(parallels(lines, [LineEdit(3, (), ("    Triangle,",))], 0, "rust", lambda: None)) == []

@@ -70,10 +70,17 @@ CPP = "int add(int a) { return a; }\nint n = add(1);"
         ),
         (
             "typescript",
-            TYPESCRIPT,
+            TYPESCRIPT.replace("  }\n}", "  }\n  async get() { return await load(); }\n}"),
             "= this",
             "= await this",
-            {"private all(item: string) {": "private … all(item: string) {"},
+            {"private all(item: string) {": "private async all(item: string) {"},
+        ),
+        (
+            "python",
+            "async def load():\n    await get()\n\ndef run():\n    x = load()",
+            "= load",
+            "= await load",
+            {"def run():": "async def run():"},
         ),
         ("go", GO, "(p ", "(ctx Ctx, p ", {"Load(a)": "Load(ctx, a)"}),
         ("java", JAVA, "String to", "String to, int n", {"send(x);": "send(x, …);"}),
@@ -93,7 +100,10 @@ def test_the_other_side_of_a_name_gets_what_one_side_got(
         pytest.param("python", PYTHON, "self, url", "self, url, limit=1", id="optional"),
         pytest.param("python", PYTHON, "self, url", "self, link", id="renamed"),
         pytest.param("python", PYTHON, "self, url", "self, url, limit, more", id="two at once"),
-        pytest.param("python", "def f(a):\n    g(a)\nf(1)", "    g", "    return g", id="a statement's keyword"),
+        pytest.param(
+            "python", "def f(a):\n    g(a)\nf(1)", "    g", "    return g", id="a keyword that marks no function"
+        ),
+        pytest.param("typescript", TYPESCRIPT, "= this", "= await this", id="no other function shows the mark"),
         pytest.param("python", "def f(a):\n    pass\nf(1, 2)", "f(a)", "f(a, b)", id="calls that pass it already"),
         pytest.param("python", "def f(a):\n    pass\n" + "f(1)\n" * (MAX_PLACES + 1), "f(a)", "f(a, b)", id="many"),
         pytest.param(
