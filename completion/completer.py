@@ -113,7 +113,7 @@ class Completer(ABC):
         A manual request that gets none there gets the alternatives of its own line.
         """
         ending = restored(Suggestion(ending), request).text
-        below = replace(request, prefix=request.prefix + ending, next_line=False)
+        below = replace(request, prefix=request.prefix + ending, names=(), next_line=False)
         for event in self._events(below, cancel, below=False):
             if event.done and not event.suggestions and request.invoked:
                 yield from self._events(request, cancel, below=False)

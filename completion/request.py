@@ -9,6 +9,8 @@ from completion.language_ids import OfLanguage
 
 MAX_TOKENS_LIMIT = 4096
 """Maximum of a request's `max_tokens`."""
+MAX_NAMES, MAX_NAME_CHARACTERS = 2_000, 200
+"""Maximum number of a request's `names`, and the length of one: more names than of any type say little."""
 MAX_HISTORY_CHARACTERS = 8_000
 """Maximum length of a request's `history`: longer than the part of it that a local model's prompt shows."""
 
@@ -115,6 +117,7 @@ class CompletionRequest(OfLanguage):
         history: What the user changed in the document, as hunks that start with a line `@@`, the latest last.
         deleted_here: Whether the last of these hunks is what was deleted at the cursor.
         outline: Whether the prompt contains the imports and open scopes of a long document above its window.
+        names: Names that the editor's language servers know at the cursor; other names become less likely there.
         mode: Extent of the completion.
         suggestions: Maximum number of suggestions. The first is the one of plain decoding. If that one is dropped in a
             manual request, or because it repeats the lines below, an alternative takes its place.
@@ -159,6 +162,7 @@ class CompletionRequest(OfLanguage):
     history: str = ""
     deleted_here: bool = False
     outline: bool = True
+    names: tuple[str, ...] = ()
     mode: Mode = Mode.AUTO
     suggestions: int = 1
     alternatives: Alternatives = Alternatives.BRANCHES

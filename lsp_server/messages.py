@@ -12,6 +12,7 @@ from lsprotocol import types
 
 from completion.edits import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARACTERS, Diagnostic
 from completion.errors import DraftlineError
+from completion.request import MAX_NAME_CHARACTERS, MAX_NAMES
 from lsp_server.wire.document_uri import identity_of_uri
 
 PARTIAL_COMPLETION = "draftline/partialCompletion"
@@ -21,6 +22,7 @@ PARTIAL_EDIT = "draftline/partialEdit"
 NEXT_EDIT = "draftline/nextEdit"
 COPILOT_NEXT_EDIT = "textDocument/copilotInlineEdit"
 DIAGNOSTICS = "draftline/diagnostics"
+NAMES = "draftline/names"
 DID_SHOW_NEXT_EDIT = "textDocument/didShowInlineEdit"
 DID_SHOW = "textDocument/didShowCompletion"
 DID_ACCEPT_PARTLY = "textDocument/didPartiallyAcceptCompletion"
@@ -227,6 +229,20 @@ def _diagnostic(found: Mapping[str, object]) -> Diagnostic:
         raise InvalidMessageError(f"{DIAGNOSTICS}: a message must be a text.")
     text = message[:MAX_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()  # no half of a surrogate pair
     return Diagnostic(start.line, text)
+
+
+def read_names(params: object) -> tuple[str, int, types.Position, tuple[str, ...]]:
+    """Read the params of `draftline/names`: a document's URI and version, a position, and names; none if too many.
+
+    Raises:
+        InvalidMessageError: A field is missing or invalid.
+    """
+    uri, version, position, names = (_member(params, name, NAMES) for name in ("uri", "version", "position", "names"))
+    if not isinstance(uri, str) or not isinstance(version, int) or not isinstance(names, list):
+        raise InvalidMessageError(f"{NAMES}: uri must be a text, version an integer, and names a list.")
+    whole = names if len(names) <= MAX_NAMES else ()  # a part of the names would make the others unlikely
+    kept = tuple(name for name in whole if isinstance(name, str) and len(name) <= MAX_NAME_CHARACTERS)
+    return uri, version, _position(position, NAMES), kept
 
 
 def read_next_edit_id(arguments: Sequence[object]) -> str:

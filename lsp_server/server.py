@@ -51,6 +51,7 @@ _NOTIFICATIONS: dict[str, Callable[[Session, Any], object]] = {
     messages.DID_REJECT: lambda session, params: session.client_events.rejected(messages.read_rejected(params)),
     messages.DID_MOVE_CURSOR: lambda session, params: session.move_cursor(*messages.read_cursor(params)),
     messages.DIAGNOSTICS: lambda session, params: session.documents.report(*messages.read_diagnostics(params)),
+    messages.NAMES: lambda session, params: session.documents.note_names(*messages.read_names(params)),
     messages.DID_SHOW_NEXT_EDIT: lambda _session, _params: None,  # that a client shows an edit changes nothing
 }
 _COMMANDS: dict[str, Callable[[Session, Sequence[Any]], str | None]] = {

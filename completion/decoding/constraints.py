@@ -1,10 +1,11 @@
-"""The constraints on the next token: the forced bytes of healing and the language's grammar."""
+"""The constraints on the next token: the forced bytes of healing, the language's grammar, and the known names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from completion.decoding.known_names import UNKNOWN_NAME_COST, KnownNames, NameState
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.grammar import Grammars
 from completion.grammar.lr.advance import Snapshot
@@ -21,11 +22,12 @@ class ConstraintState:
 
     forced: ForcedBytes
     grammar: Snapshot | None
+    name: NameState | None = None
 
     @property
     def free(self) -> bool:
-        """Whether every token may come next."""
-        return not self.forced.remaining and self.grammar is None
+        """Whether every token may come next, at no cost."""
+        return not self.forced.remaining and self.grammar is None and self.name is None
 
 
 FREE = ConstraintState(NOTHING_FORCED, None)
@@ -41,13 +43,14 @@ def open_grammar(
 
 
 class Constraints:
-    """Forced bytes and grammar as one constraint.
+    """Forced bytes, grammar and known names as one constraint.
 
     Args:
         tokenizer: Source of the bytes of tokens.
         forced: Bytes that the output must start with.
         grammar: The language's constraint; None for none.
         stop_ids: Stop tokens, which are allowed everywhere after the forced bytes.
+        names: The known names at the cursor; None for none.
     """
 
     def __init__(
@@ -56,11 +59,15 @@ class Constraints:
         forced: bytes,
         grammar: GrammarConstraint | None = None,
         stop_ids: frozenset[int] = frozenset(),
+        names: KnownNames | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._grammar = grammar
         self._stop_ids = stop_ids
-        self.start = ConstraintState(ForcedBytes(forced), grammar.root if grammar else None)
+        self._names = names
+        self.start = ConstraintState(
+            ForcedBytes(forced), grammar.root if grammar else None, names.start if names else None
+        )
 
     def token_bytes(self, token: int) -> bytes:
         """Return the bytes of a token."""
@@ -74,10 +81,22 @@ class Constraints:
         forced = state.forced.advance(data)
         if forced is None:
             return None
+        name = self._names.advance(state.name, data)[0] if self._names and state.name else None
         if self._grammar is None or state.grammar is None:
-            return ConstraintState(forced, None)
+            return ConstraintState(forced, None, name)
         grammar = self._grammar.advance(state.grammar, data, is_guess=is_guess)
-        return None if grammar is None else ConstraintState(forced, grammar)
+        return None if grammar is None else ConstraintState(forced, grammar, name)
+
+    def takes(self, state: ConstraintState, token: int) -> bool:
+        """Return whether a token is allowed at no cost."""
+        return not self.cost(state, token) and self.advance(state, token) is not None
+
+    def cost(self, state: ConstraintState, token: int) -> float:
+        """Return what a token costs that leads to no known name, in nats; 0 for any other."""
+        if self._names is None or state.name is None or token in self._stop_ids:
+            return 0.0
+        _, is_unknown = self._names.advance(state.name, self._tokenizer.token_bytes(token))
+        return UNKNOWN_NAME_COST if is_unknown else 0.0
 
     def prune(self, tree: DraftTree, start: ConstraintState) -> tuple[DraftTree, list[ConstraintState]]:
         """Drop the nodes of a draft tree that are not allowed, with everything below them.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -168,6 +169,8 @@ class Decoder:
         drafting_ms = proposal.drafting_ms + 1e3 * (time.perf_counter() - verified)
         log_probabilities = self._log_probabilities(logits, path, states)
         top_tokens = _top_tokens(logits, path, states, log_probabilities)
+        log_probabilities = self._charged(log_probabilities, top_tokens)
+        top_tokens = tuple(self._with_costs(top) if top.state.name else top for top in top_tokens)
         self.state = self._after(path, states)
         self.tokens += path.tokens
         return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, top_tokens, path.rows)
@@ -184,6 +187,15 @@ class Decoder:
             return log_probability(logits.row(row), token, candidates)
 
         return tuple(of(row, token) for row, token in zip(path.rows, path.tokens, strict=True))
+
+    def _charged(self, values: Sequence[float], tops: Sequence[TopTokens]) -> tuple[float, ...]:
+        """Return the log-probability of each emitted token less its cost. NO_TOKEN has no top."""
+        costs = [self.constraints.cost(top.state, top.taken) for top in tops]
+        return (*(value - cost for value, cost in zip(values, costs, strict=False)), *values[len(tops) :])
+
+    def _with_costs(self, top: TopTokens) -> TopTokens:
+        costs = [self.constraints.cost(top.state, token) for token in top.tokens.tolist()]
+        return replace(top, log_probabilities=top.log_probabilities - np.array(costs, dtype=np.float32))
 
     def _guess(self, state: ConstraintState, shared: SharedStep) -> DraftTree:
         """Draft a tree: first the most likely tokens of the forced bytes, then the drafters' guesses."""
@@ -224,12 +236,13 @@ class Decoder:
 
         def choose(row: int) -> int:
             state = states[row]
-            if greedy is not None and (state.free or self.constraints.advance(state, int(greedy[row])) is not None):
+            if greedy is not None and (state.free or self.constraints.takes(state, int(greedy[row]))):
                 return int(greedy[row])
             depth = 0 if row == ANCHOR_ROW else int(tree.depths[row - 1])
             allowed = None if state.grammar is None else _allowed_by(self.constraints, state)
             candidates = self.constraints.candidates(state)
-            drawn = draw(logits.row(row), self.sampling, length + depth, candidates, allowed, self.text)
+            cost = partial(self.constraints.cost, state) if state.name else None
+            drawn = draw(logits.row(row), self.sampling, length + depth, candidates, allowed, cost, self.text)
             return NO_TOKEN if drawn is None else drawn
 
         return choose

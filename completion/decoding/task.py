@@ -11,6 +11,7 @@ from completion.decoding.attempt import Attempt, Branch, TokenSource
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import Step
 from completion.decoding.finishing import Finisher
+from completion.decoding.known_names import KnownNames
 from completion.decoding.output_text import OutputText
 from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules
@@ -21,6 +22,7 @@ from completion.grammar.constraint import GrammarConstraint
 from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.planner import Prompt
 from completion.request import CompletionRequest, StopReason, Suggestion
+from completion.syntax.brackets import enclosing_literal
 from drafting.verifier import MODEL
 
 
@@ -147,8 +149,12 @@ class Task(ABC):
         return None if line is None else self._finisher.opening_line(line)
 
     def constraints(self) -> Constraints:
-        """Return the constraints on every attempt: the forced bytes of healing and the grammar."""
-        return Constraints(self.tokenizer, self.prompt.forced, self.grammar, self.tokenizer.stop_ids)
+        """Return the constraints on every attempt: the forced bytes of healing, the grammar, the known names."""
+        request = self.request
+        goes_on = request.suffix[:1].isalnum() or request.suffix[:1] == "_"  # of the name at the cursor
+        is_code = request.names and not goes_on and enclosing_literal(request.prefix, request.language) is None
+        names = KnownNames(request.names, request.prefix, self.prompt.healed.run) if is_code else None
+        return Constraints(self.tokenizer, self.prompt.forced, self.grammar, self.tokenizer.stop_ids, names)
 
     @property
     def _finisher(self) -> Finisher:

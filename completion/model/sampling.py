@@ -37,6 +37,7 @@ def draw(
     position: int,
     candidates: IntArray | None = None,
     allowed: Callable[[int], bool] | None = None,
+    cost: Callable[[int], float] | None = None,
     text: SampledText | None = None,
 ) -> int | None:
     """Draw the token at `position`.
@@ -51,6 +52,7 @@ def draw(
         position: Absolute position of the drawn token; together with the seed it determines the noise.
         candidates: Ids that may be drawn; None for all.
         allowed: Further condition, evaluated lazily, best candidate first.
+        cost: Returns what a token's logit loses, evaluated in the same way; None for nothing.
         text: Sampled text that the token belongs to, which weighs tokens by the dead ends that are known after them.
 
     Returns:
@@ -59,8 +61,10 @@ def draw(
     if candidates is not None and not len(candidates):
         return None
     if sampling.temperature <= 0:
-        return _first_of(row, candidates, allowed)
-    scaled = row / np.float32(max(sampling.temperature, _LEAST_TEMPERATURE))
+        return _first_of(row, candidates, allowed, cost)
+    temperature = max(sampling.temperature, _LEAST_TEMPERATURE)
+    scaled = row / np.float32(temperature)
+    scaled_cost = None if cost is None else lambda token: cost(token) / temperature
     if candidates is not None:
         kept = np.full_like(scaled, -np.inf)
         kept[candidates] = scaled[candidates]
@@ -71,17 +75,32 @@ def draw(
         text.weigh(scores)
         allowed = text.watched(allowed)
     _add_noise(scores, np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD))
-    drawn = _first_of(scores, candidates, allowed)
+    drawn = _first_of(scores, candidates, allowed, scaled_cost)
     if drawn is None and kept is not scaled:
-        drawn = _first_of(np.where(kept == -np.inf, scaled, np.float32(-np.inf)), candidates, allowed)
+        others = np.where(kept == -np.inf, scaled, np.float32(-np.inf))
+        drawn = _first_of(others, candidates, allowed, scaled_cost)
     if text is not None:
         text.note(kept, drawn)
     return drawn
 
 
-def _first_of(scores: FloatArray, candidates: IntArray | None, allowed: Callable[[int], bool] | None) -> int | None:
-    """Return the allowed candidate with the best of all scores.  # [vocab]."""
-    return _first_allowed(scores if candidates is None else scores[candidates], candidates, allowed)
+def _first_of(
+    scores: FloatArray,
+    ids: IntArray | None,
+    allowed: Callable[[int], bool] | None,
+    cost: Callable[[int], float] | None,
+) -> int | None:
+    """Return the allowed one of some ids, None for all, with the best of all scores less its cost.  # [vocab]."""
+    scores = scores if ids is None else scores[ids]
+    found, best = None, -np.inf
+    for index in _descending(scores, int(scores.argmax())):
+        if scores[index] <= best:  # of minus infinity, too
+            break
+        token = int(index if ids is None else ids[index])
+        left = scores[index] - (cost(token) if cost else 0.0)
+        if left > best and (allowed is None or allowed(token)):
+            found, best = token, left
+    return found
 
 
 @compiled_within
@@ -130,19 +149,6 @@ def _nucleus(weights: FloatArray, top_p: float) -> npt.NDArray[np.int64]:
         if mass[-1] >= wanted or count == len(weights):
             return order[mass - weights[order] < wanted]
         count = min(8 * count, len(weights))
-
-
-def _first_allowed(scores: FloatArray, ids: IntArray | None, allowed: Callable[[int], bool] | None) -> int | None:
-    best = int(scores.argmax())
-    if scores[best] == -np.inf:
-        return None
-    for index in _descending(scores, best):
-        if scores[index] == -np.inf:
-            return None
-        token = int(index if ids is None else ids[index])
-        if allowed is None or allowed(token):
-            return token
-    return None
 
 
 def _descending(scores: FloatArray, best: int) -> Iterator[int]:

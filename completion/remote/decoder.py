@@ -115,12 +115,13 @@ class RemoteDecoder:
         def accepts(token: int) -> bool:
             return state.free or self.constraints.advance(state, token) is not None
 
-        if accepts(each.token) or not each.log_probabilities:
+        if not each.log_probabilities or self.constraints.takes(state, each.token):
             return each.token if accepts(each.token) else NO_TOKEN
         known = sorted(each.log_probabilities)
         row = np.array([each.log_probabilities[token] for token in known], dtype=np.float32)
         position = len(self.prompt) + len(self.tokens)
-        drawn = draw(row, self.sampling, position, allowed=lambda index: accepts(known[index]))
+        cost = (lambda index: self.constraints.cost(state, known[index])) if state.name else None
+        drawn = draw(row, self.sampling, position, None, lambda index: accepts(known[index]), cost)
         return NO_TOKEN if drawn is None else known[drawn]
 
     def _among_candidates(self, scores: dict[int, float], state: ConstraintState) -> dict[int, float]:

@@ -19,7 +19,17 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.wire.document_uri import path_of
 
 _BINARY_SHARE = 0.01  # of control characters
+_BEGUN_NAME = re.compile(r"[\w$]*\Z")
 _HEAD_CHARACTERS = 8_000  # among which a document's imports are
+
+
+@dataclass(frozen=True, slots=True)
+class NamesAt:
+    """The names that the editor's other servers know at a place: where one begins that follows `head` in its line."""
+
+    line: int
+    head: str
+    names: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -35,6 +45,7 @@ class Document:
         notebook: URI of the notebook that the cell belongs to; "" for a plain document.
         edits: What was changed since the document was opened.
         diagnostics: What other tools report about the text as it is now.
+        names: The names that other servers know where the user typed last.
     """
 
     uri: str
@@ -45,6 +56,7 @@ class Document:
     notebook: str = ""
     edits: EditLog = field(default_factory=EditLog)
     diagnostics: tuple[Diagnostic, ...] = ()
+    names: NamesAt | None = None
 
     @property
     def home(self) -> str:
@@ -69,6 +81,15 @@ class Document:
     def position(self, place: Place) -> types.Position:
         """Return the LSP position of a position in the text."""
         return types.Position(place.line, self.lines.units_at(place, self.encoding))
+
+    def names_at(self, place: Place) -> tuple[str, ...]:
+        """Return the names that other servers know at a position; those of the name that is begun there."""
+        is_here = self.names is not None and (place.line, self._head(place)) == (self.names.line, self.names.head)
+        return self.names.names if self.names is not None and is_here else ()
+
+    def _head(self, place: Place) -> str:
+        """Return the line up to the name before a position."""
+        return _BEGUN_NAME.sub("", self.lines.line(place.line)[: place.column])
 
     def unfit(self, limit_bytes: int) -> EmptyReason | None:
         """Return why this text gets no completion: too large, binary, or not UTF-8; None if it is fit."""
@@ -168,6 +189,13 @@ class DocumentStore:
         document = self._documents.get(uri)
         if document is not None and document.version == version:
             document.diagnostics = diagnostics
+
+    def note_names(self, uri: str, version: int, position: types.Position, names: tuple[str, ...]) -> None:
+        """Keep the names that other servers know at a position of a document; nothing if it has another version."""
+        document = self._documents.get(uri)
+        if document is not None and document.version == version:
+            place = document.place(position)
+            document.names = NamesAt(place.line, document._head(place), names)  # noqa: SLF001 - its own store
 
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> list[Document]:
         """Add the cells of an opened notebook as documents, and return them in order."""

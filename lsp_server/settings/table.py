@@ -60,6 +60,10 @@ class Settings:
         description="When the edits are proposed that your last edits imply elsewhere in the file: `auto` in a pause, "
         "`manual` when you request one, `off` never.",
     )
+    known_names: bool = setting(
+        default=True,
+        description="Whether names that your other language servers do not know become less likely after a dot.",
+    )
     in_comments: bool = setting(
         default=True,
         description="Whether there are automatic suggestions inside comments.",

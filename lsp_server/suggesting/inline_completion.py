@@ -249,7 +249,7 @@ class InlineCompleter:
         generation.follows, generation.hidden = shown.id, True  # nobody sees it yet: it gets no alternatives
         asked = self._build_request(automatic)
         suffix = asked.suffix[first.replace_after :]
-        asked = replace(asked, prefix=asked.prefix + first.text, suffix=suffix, next_line=True)
+        asked = replace(asked, prefix=asked.prefix + first.text, suffix=suffix, names=(), next_line=True)
 
         def start(*, ahead: bool) -> bool:
             source = self._source()

@@ -54,6 +54,7 @@ class RequestBuilder:
             workspace=workspace,
             history=document.edits.history(place.line, document.lines),
             deleted_here=document.edits.has_deleted(place.line),
+            names=document.names_at(place) if settings.known_names else (),
             mode=settings.mode,
             suggestions=suggestions,
             alternatives=settings.alternatives,

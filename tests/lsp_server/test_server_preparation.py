@@ -20,6 +20,19 @@ async def test_a_moved_cursor_prepares_the_engine(paced, start_client):
     assert [document_of(key) for key in paced.prepared] == [URI]
 
 
+async def test_names_of_other_servers_reach_the_engine_with_the_next_request_there(paced, start_client):
+    paced.gated = False
+    client = await start_client(prepare_ms=0)
+    await client.ready()
+    client.open(URI, "x = order.t")
+    told = {"uri": URI, "version": 1, "position": {"line": 0, "character": 10}, "names": ["total", "tax"]}
+    client.lsp.protocol.notify("draftline/names", told)
+    await client.complete(URI, 0, 11, invoked=True)
+    client.change(URI, 2, (0, 11), (0, 11), " + y.")
+    await client.complete(URI, 0, 16, invoked=True)
+    assert [paced.names[0], paced.names[-1]] == [("total", "tax"), ()]
+
+
 async def test_nothing_is_prepared_with_prepare_ms_0(paced, start_client):
     paced.gated = False
     client = await start_client(prepare_ms=0)

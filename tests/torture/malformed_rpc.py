@@ -63,6 +63,7 @@ NOTIFICATIONS = {
         "version": 1,
         "diagnostics": [{"range": _RANGE, "severity": 1, "message": "x is not defined"}],
     },
+    "draftline/names": {"uri": _OTHER, "version": 1, "position": _POSITION, "names": ["first", "second"]},
     "workspace/didChangeWatchedFiles": {"changes": [{"uri": _OTHER, "type": 2}]},
     "workspace/didChangeWorkspaceFolders": {
         "event": {"added": [{"uri": "file:///nowhere", "name": "n"}], "removed": []}

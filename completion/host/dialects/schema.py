@@ -14,6 +14,8 @@ from completion.edits import MAX_DIAGNOSTICS, MAX_EDITS, MAX_MESSAGE_CHARACTERS,
 from completion.host.errors import BodyInvalidError
 from completion.request import (
     MAX_HISTORY_CHARACTERS,
+    MAX_NAME_CHARACTERS,
+    MAX_NAMES,
     MAX_TOKENS_LIMIT,
     Closing,
     CompletionRequest,
@@ -151,6 +153,8 @@ def check_request(request: CompletionRequest, names: Mapping[str, str] = Mapping
         ("max_lines", request.max_lines, 0, 10_000),
         ("time_budget_ms", request.time_budget_ms, 0, 600_000),
         ("the length of history", len(request.history), 0, MAX_HISTORY_CHARACTERS),
+        ("the number of names", len(request.names), 0, MAX_NAMES),
+        ("the length of a name", max(map(len, request.names), default=0), 0, MAX_NAME_CHARACTERS),
         ("sampling.temperature", sampling.temperature, 0, 10),
         ("sampling.top_p", sampling.top_p, SMALLEST_TOP_P, 1),
         ("sampling.min_p", sampling.min_p, 0, 1),

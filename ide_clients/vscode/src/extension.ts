@@ -1,6 +1,7 @@
 // Entry point of the extension: creates its parts and connects them.
 
 import * as vscode from "vscode";
+import { KnownNames } from "./knownNames.js";
 import { terminalArguments } from "./launch.js";
 import { SECTION } from "./manifest.js";
 import { NextEdits } from "./nextEdit.js";
@@ -44,6 +45,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     suggestions,
     edits,
     nextEdits,
+    new KnownNames(() => server.current()),
     ...commands(server, suggestions, edits, nextEdits, log),
     vscode.workspace.onDidChangeConfiguration((event) => { void onSettingsChanged(event, server); }),
   );

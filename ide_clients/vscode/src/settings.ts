@@ -9,6 +9,7 @@ interface OwnSettings {
   enabled: boolean;
   trigger: "automatic" | "manual";
   nextEdit: "auto" | "manual" | "off";
+  knownNames: boolean;
   python: string;
   serverCommand: string[];
   installFrom: string;

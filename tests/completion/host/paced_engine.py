@@ -57,6 +57,7 @@ class PacedEngine:
         self.started: list[str] = []
         self.histories: list[str] = []
         self.prefixes: list[str] = []
+        self.names: list[tuple[str, ...]] = []
         self.prepared: list[str] = []
         self.updates: list[WorkspaceUpdate] = []
         self.files: list[str] = []
@@ -75,6 +76,7 @@ class PacedEngine:
         self.started.append(request.document)
         self.histories.append(request.history)
         self.prefixes.append(request.prefix)
+        self.names.append(request.names)
         self.began.release()
         started = time.perf_counter()
         try:

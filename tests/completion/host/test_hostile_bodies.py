@@ -6,7 +6,7 @@ import pytest
 
 from completion.edits import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARACTERS
 from completion.host.dialects.marked_prompt import prompt_parts
-from completion.request import MAX_HISTORY_CHARACTERS
+from completion.request import MAX_HISTORY_CHARACTERS, MAX_NAME_CHARACTERS, MAX_NAMES
 from tests.completion.host.paced_engine import PacedEngine
 
 ADDRESSES = {
@@ -116,6 +116,15 @@ async def test_diagnostics_have_a_maximum_number_and_length(start_host):
     for diagnostics, status in ((allowed, 200), ([*allowed, told], 422), ([longer], 422)):
         body = ADDRESSES["/v1/next-edit"] | {"diagnostics": diagnostics}
         assert (await client.post("/v1/next-edit", json=body)).status_code == status
+
+
+async def test_names_have_a_maximum_number_and_length(start_host):
+    client = await start_host(PacedEngine())
+    allowed = ["x" * MAX_NAME_CHARACTERS] * MAX_NAMES
+    for names, status in ((allowed, 200), ([*allowed, "x"], 422), ([allowed[0] + "x"], 422)):
+        assert (
+            await client.post("/v1/complete", json=ADDRESSES["/v1/complete"] | {"names": names})
+        ).status_code == status
 
 
 @pytest.mark.parametrize("repeated", ["<|fim_suffix|>", "<|fim_middle|>", "<|file_sep|>", "<|repo_name|>", " "])

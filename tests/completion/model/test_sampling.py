@@ -32,6 +32,18 @@ def test_restricted_samples_follow_the_renormalised_distribution():
     assert allowed == pytest.approx([0, 0.25 / 0.32, 0, 0.07 / 0.32, 0], abs=0.03)
 
 
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=12), st.lists(st.sampled_from([0, 1, 2.5, 9]), min_size=12))
+def test_a_greedy_draw_with_costs_is_the_best_of_what_is_left(row, costs):
+    left = [score - cost for score, cost in zip(row, costs, strict=False)]
+    drawn = draw(np.array(row, dtype=np.float32), Sampling(), 0, cost=lambda token: costs[token])
+    assert left[drawn] == max(left)
+
+
+def test_a_cost_in_nats_divides_the_share_of_a_token_by_its_exponential():
+    found = frequencies({"temperature": 1.0}, cost=lambda token: np.log(4) * (token == 0))
+    assert found[0] == pytest.approx(0.125 / 0.625, abs=0.03)
+
+
 @given(st.integers(0, 2**63), st.integers(0, 10**6))
 def test_the_same_seed_and_position_draw_the_same_token(seed, position):
     sampling = Sampling(temperature=0.8, seed=seed)

@@ -1,5 +1,7 @@
 """Requests name a document by its workspace folder, or by its own folder if no workspace folder has it."""
 
+from dataclasses import replace
+
 import pytest
 from lsprotocol import types
 
@@ -38,3 +40,31 @@ def test_a_notebook_is_named_as_a_file_of_its_cells_language():
     documents.open_notebook(types.DidOpenNotebookDocumentParams(notebook, [item]))
     request = RequestBuilder(documents, folders).build(documents.get("cell:1"), Place(0, 4), DEFAULTS)
     assert (request.path, request.repository) == ("lib/a.py", "app")
+
+
+@pytest.fixture
+def asked():
+    """Names are noted at `place` of a document, which is then changed; what the request has at another place."""
+
+    def ask(text, noted, place, *, version=1, change=None, settings=DEFAULTS):
+        documents = DocumentStore()
+        document = documents.open(types.TextDocumentItem("file:///a.py", types.LanguageKind.Python, 1, text))
+        documents.note_names(document.uri, version, types.Position(*noted), ("total", "tax"))
+        if change is not None:
+            at = types.Range(types.Position(*place), types.Position(*place))
+            document.apply([types.TextDocumentContentChangePartial(at, change)], 2)
+            place = (place[0], place[1] + len(change))
+        return RequestBuilder(documents, WorkspaceFolders()).build(document, Place(*place), settings).names
+
+    return ask
+
+
+def test_names_hold_for_the_name_that_is_begun_where_they_were_noted(asked):
+    assert asked("x = order.", (0, 10), (0, 10)) == ("total", "tax")
+    assert asked("x = order.", (0, 10), (0, 10), change="to") == ("total", "tax")
+    assert asked("x = order.to", (0, 12), (0, 10)) == ("total", "tax"), "noted within the name"
+    assert asked("x = order.", (0, 10), (0, 10), change="total.") == (), "another receiver"
+    assert asked("x = order.\nx = order.", (0, 10), (1, 10)) == (), "another line"
+    assert asked("x = order.", (0, 10), (0, 4)) == ()
+    assert asked("x = order.", (0, 10), (0, 10), version=2) == (), "of another version"
+    assert asked("x = order.", (0, 10), (0, 10), settings=replace(DEFAULTS, known_names=False)) == ()

@@ -114,12 +114,13 @@ function M.set(given)
   M.is_set_up = true
 end
 
---- Return whether the user switched next edits off.
+--- Return whether the user switched a setting of the server off.
+---@param setting "next_edit"|"known_names"
 ---@return boolean
-function M.has_no_next_edits()
+function M.is_off(setting)
   for name, value in pairs(M.options.settings) do
-    if folded(tostring(name)) == "nextedit" then
-      return value == "off"
+    if folded(tostring(name)) == folded(setting) then
+      return value == "off" or value == false
     end
   end
   return false

@@ -283,7 +283,7 @@ function M.attach(bufnr)
     M.hide()
   end)
   on({ "DiagnosticChanged", "BufEnter" }, function() -- or they changed in the background
-    if bufnr == vim.api.nvim_get_current_buf() and not config.has_no_next_edits() then
+    if bufnr == vim.api.nvim_get_current_buf() and not config.is_off("next_edit") then
       telling:start(PAUSE_MS, 0, vim.schedule_wrap(tell_diagnostics))
     end
   end)

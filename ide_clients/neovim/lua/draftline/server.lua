@@ -18,6 +18,7 @@ local function on_attach(client, bufnr)
     return
   end
   require("draftline.signals").watch(bufnr)
+  require("draftline.names").attach(bufnr)
   if M.uses_builtin() then
     require("draftline.builtin").attach(client, bufnr)
   else

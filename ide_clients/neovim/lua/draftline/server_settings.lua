@@ -5,6 +5,7 @@ return {
   "languages_off",
   "trigger",
   "next_edit",
+  "known_names",
   "in_comments",
   "in_strings",
   "whole_lines",

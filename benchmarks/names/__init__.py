@@ -1,0 +1,1 @@
+"""What the names that the editor's own language server knows are worth."""
