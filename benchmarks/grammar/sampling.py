@@ -123,7 +123,7 @@ def draw_text(text: SampledText) -> Text:
     sampling = Sampling(temperature=1.0, seed=text.seed)
     for position in range(LENGTH):
         row = np.log(probabilities_after(tokens))
-        token = draw(row, sampling, position, None, partial(_may_follow, snapshot), text)
+        token = draw(row, sampling, position, None, partial(_may_follow, snapshot), text=text)
         assert token is not None, tokens
         following = _advance(snapshot, token)
         assert following is not None, tokens
