@@ -9,12 +9,16 @@ from importlib import import_module
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
+
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit, NextEditRequest
+from completion.grammar.grammar import Grammars
 from completion.host.engine_loader import load_engine
 from completion.host.engine_protocol import EngineLike
 from completion.host.server import HostSettings
 from completion.model.int8.rehearsal import rehearse
+from completion.model.sampling import draw
 from completion.model.store.apart import begin_apart
 from completion.paths import writing_to
 from completion.progress import FIRST_START, Progress, share, silent
@@ -59,9 +63,11 @@ def compile_pass(progress: Progress) -> None:
     progress(FIRST_START, 1.0)
 
 
-def compile_drafting(progress: Progress) -> None:
-    """Compile the drafters' kernels into numba's cache."""
+def compile_rest(progress: Progress) -> None:
+    """Compile the kernels of drafters, grammar and sampling into numba's cache."""
     Drafters.warm_up()
+    Grammars().load(_FIRST.language)
+    draw(np.zeros(1, np.float32), Sampling(temperature=1.0), 0)
     progress(FIRST_START, 1.0)
 
 
@@ -74,7 +80,7 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
     """
     Thread(target=import_module, args=("drafting.machine_code.compiler",)).start()  # a child reads the model meanwhile
     note_calls()
-    calls = (f"{__name__}:{each.__name__}" for each in (compile_pass, compile_drafting))
+    calls = (f"{__name__}:{each.__name__}" for each in (compile_pass, compile_rest))
     compilers = [begin_apart(call, _LONGEST_COMPILATION_S) for call in calls]
 
     def wait() -> None:
