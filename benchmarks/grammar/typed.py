@@ -2,7 +2,8 @@
 
 The sessions of `benchmarks.typing` are typed key by key, without a model. Before each key, the rest of the line that is
 typed next is finished like a suggestion of which the model is sure. Any cut of it is a false one. Then files are
-written from the top: each line is finished while nothing stands below it, and shown word by word while it grows.
+written from the top: each line is finished while nothing stands below it, and shown word by word while it grows. In the
+languages of `new_languages`, the rest of a line is finished at a cursor inside a word, automatically and manually.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rich.table import Table
 
 from benchmarks.data import read_records
 from benchmarks.grammar.grammars import GRAMMARS
+from benchmarks.quality.sets import made_apart, open_tasks
 from benchmarks.typing.scripts import Script, choose, key_unit, release_scripts
 from completion.decoding.constraints import open_grammar
 from completion.decoding.finishing import Finisher
@@ -91,13 +93,17 @@ def run_typed(arguments: argparse.Namespace, console: Console) -> dict[str, Any]
             held_back = list(starts_held_back(request, line))
             grown[0][request.language] += len(held_back)
             grown[1][request.language] += sum(held_back)
-    table = Table(
-        "language", "places while typing", "right lines cut", "lines from the top", "cut", "starts of them", "held back"
-    )
-    for language in sorted(typed[0] | written[0]):
-        table.add_row(language, *(str(each[language]) for each in (*typed, *written, *grown)))
+    within = Counter[str](), Counter[str]()
+    for task in open_tasks(made_apart(arguments.data_dir), arguments.data_dir):
+        parts = task.prefix, task.document_suffix, task.language, task.path
+        _count(within, ((CompletionRequest(*parts, filters=False, invoked=by), task.reference) for by in (False, True)))
+    counts = {"places while typing": typed, "lines from the top": written, "starts of them": grown, "in words": within}
+    table = Table("language", *(part for name in counts for part in (name, "cut")))
+    for language in sorted(typed[0] | written[0] | within[0]):
+        table.add_row(language, *(str(each[language]) for pair in counts.values() for each in pair))
     console.print(table)
-    return _shares("typed", *typed) | _shares("written", *written) | _shares("grown", *grown)
+    shares = _shares("typed", *typed) | _shares("written", *written) | _shares("grown", *grown)
+    return shares | _shares("in_words", *within)
 
 
 def _count(counts: tuple[Counter[str], Counter[str]], asked: Iterator[tuple[CompletionRequest, str]]) -> None:

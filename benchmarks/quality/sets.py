@@ -89,6 +89,11 @@ def _file(name: str, folder: str | None) -> str:
     return path.name
 
 
+def made_apart(folder: str | None) -> list[str]:
+    """Return the data sets that are made apart, if their files exist."""
+    return [NEW_LANGUAGES] if (data_dir(folder) / f"open_{NEW_LANGUAGES}.jsonl.gz").is_file() else []
+
+
 def mid_line(task: Task) -> Task | None:
     """Return a task with a hole within the line of the cursor, None where the line is too short.
 

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from benchmarks.data import data_dir, read_kept
-from benchmarks.quality.sets import NEW_LANGUAGES, RECORDED, open_tasks
+from benchmarks.data import read_kept
+from benchmarks.quality.sets import RECORDED, made_apart, open_tasks
 from benchmarks.quality.tasks import Task, distinct
 from completion.host.process.address import normal_model
 
@@ -114,15 +114,11 @@ def asked_of(given: argparse.Namespace) -> list[tuple[Task, Answer]]:
         SystemExit: There are none.
     """
     answers = {id_: each for path in given.records for id_, each in read(path, normal_model(given.model)).items()}
-    sets = given.sets.split(",") if given.sets else [*RECORDED, *_made_apart(given.data_dir)]
+    sets = given.sets.split(",") if given.sets else [*RECORDED, *made_apart(given.data_dir)]
     found = [(task, answers[task.id]) for task in distinct(open_tasks(sets, given.data_dir)) if task.id in answers]
     if not found:
         raise SystemExit("The records have no answer at a place of these sets. Give other records or --sets.")
     return found
-
-
-def _made_apart(folder: str | None) -> list[str]:
-    return [NEW_LANGUAGES] if (data_dir(folder) / f"open_{NEW_LANGUAGES}.jsonl.gz").is_file() else []
 
 
 def _rows(tokens: Sequence[Token]) -> list[tuple[int, str, float]]:
