@@ -70,13 +70,13 @@ class Contender:
         loaded = load_model(known.spec, backend=form, threads=threads, gpu_memory_share=0.0)
         self.known, self._threads = known, threads
         self._timed = TimedModel(loaded.model)
-        self._engine = Engine(replace(loaded, model=self._timed), product_settings())  # type: ignore[arg-type]
+        self._engine = Engine(replace(loaded, model=self._timed), product_settings())
         self.first_text_ms, self.other_ms, self.rows = list[float](), list[float](), list[list[int]]()
         self.costs_ms: list[Sequence[float]] = []
 
     def measure(self) -> None:
         """Measure passes as a start of the engine does, in processor time over the number of threads."""
-        costs = measure_costs(self._timed, MAX_NODES, _SIZES, 1, time.process_time)  # type: ignore[arg-type]
+        costs = measure_costs(self._timed, MAX_NODES, _SIZES, 1, time.process_time)
         self.costs_ms.append([float(cost) / self._threads for cost in costs.costs_ms])
 
     def answer(self, request: CompletionRequest) -> None:
