@@ -46,7 +46,7 @@ def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool 
 
 
 def keep_quicker_costs(loaded: LoadedModel, costs: StepCosts) -> None:
-    """Save costs at the speed of the last steps if they were quicker than at the start, when others may have been busy."""
+    """Save costs at the speed of the last steps if they were quicker than at the start, which may have been busy."""
     path = _costs_file(loaded, costs.max_nodes)
     found, latest = read_state(path, lambda data: _parse(data, costs.max_nodes + 1)), _measured(loaded, costs)
     if found is not None and latest.costs_ms[0] < found.costs_ms[0]:
