@@ -17,6 +17,7 @@ from completion.decoding.joint_passes import JointPasses
 from completion.decoding.limits import PROCESSOR_NODES, Limits
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
+from completion.decoding.step_costs import keep_quicker_costs
 from completion.edits import NextEditRequest, NextEdits
 from completion.ending.mode import cursor_context
 from completion.errors import ParseLimitError
@@ -116,7 +117,7 @@ class Engine(Completer):
         self._sessions = KVSessions(
             loaded.model, sessions, self._pace.note, self.passes.take_turn, owner_of=settings.owner_of
         )
-        self._digest = loaded.digest
+        self._loaded, self._asked_nodes = loaded, settings.max_nodes
         workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspace_bytes, parsing)
         super().__init__(planner, loaded.tokenizer, workspaces, parsing)
 
@@ -174,9 +175,10 @@ class Engine(Completer):
         }
 
     def close(self) -> None:
-        """Save how often each kind of guess was right, and end the parser's process."""
+        """Save how often each kind of guess was right and the costs of steps, and end the parser's process."""
         self._parsing.close()
-        keep_calibration(self._drafters, self._digest)
+        keep_calibration(self._drafters, self._loaded.digest)
+        keep_quicker_costs(self._loaded, self._asked_nodes, self._drafters.costs)
 
     def _close_documents(self, documents: Iterable[str]) -> set[str]:
         for document in documents:

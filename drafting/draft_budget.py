@@ -65,6 +65,11 @@ class StepCosts:
         """Cost by number of nodes; never changed in place.  # [max_nodes + 1]."""
         return self._costs_ms
 
+    @property
+    def latest_ms(self) -> FloatArray:
+        """Cost by number of nodes at the machine's current speed.  # [max_nodes + 1]."""
+        return (self._costs_ms * self._scale).astype(np.float32)
+
     def observe(self, nodes: int, step_ms: float) -> None:
         """Learn from a real step: the machine's speed quickly, the shape of C slowly."""
         if not 0 <= nodes <= self.max_nodes or step_ms <= 0:

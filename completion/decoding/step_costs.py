@@ -45,12 +45,20 @@ def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool 
             costs = measure_costs(loaded.model, MAX_NODES, some, rounds)
         if briefly:
             return costs
-        try:
-            write_state(path, _measured(loaded, costs).to_json().encode())
-        except OSError as error:
-            logger.warning("The step costs cannot be saved: %s", error.strerror)
+        _save(path, _measured(loaded, costs))
         return costs
     return StepCosts(dict(enumerate(found.costs_ms)), len(found.costs_ms) - 1)
+
+
+def keep_quicker_costs(loaded: LoadedModel, max_nodes: int, costs: StepCosts) -> None:
+    """Save costs at the speed of the last steps if they were quicker than at the start, which may have been busy.
+
+    `max_nodes` is what `load_or_measure_costs` was asked for.
+    """
+    path, latest = _costs_file(loaded, max_nodes), _measured(loaded, costs)
+    found = read_state(path, lambda data: _parse(data, {costs.max_nodes + 1}))
+    if found is not None and latest.costs_ms[0] < found.costs_ms[0]:
+        _save(path, latest)
 
 
 def measure_costs(
@@ -92,9 +100,16 @@ def _costs_file(loaded: LoadedModel, max_nodes: int) -> Path:
     return measured_folder() / f"{key}.json"
 
 
+def _save(path: Path, measured: Measured) -> None:
+    try:
+        write_state(path, measured.to_json().encode())
+    except OSError as error:
+        logger.warning("The step costs cannot be saved: %s", error.strerror)
+
+
 def _measured(loaded: LoadedModel, costs: StepCosts) -> Measured:
     form = loaded.plan.weights if loaded.plan else getattr(loaded.model, "form", "plain")
-    costs_ms = tuple(float(cost) for cost in costs.costs_ms)
+    costs_ms = tuple(float(cost) for cost in costs.latest_ms)
     return Measured(loaded.name, form, loaded.device, loaded.threads or 0, costs_ms, platform.node())
 
 

@@ -25,7 +25,6 @@ from completion.errors import DraftlineError
 from completion.free_memory import free_bytes
 from completion.host.process.address import host_address, normal_model
 from completion.host.process.endpoint import endpoint_at
-from completion.model.choice import KnownModel
 from completion.model.gpu_memory import FORMATS, Gpu, find_gpu
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store import model_list, model_store
@@ -138,13 +137,6 @@ def check_model(model: str, reason: str) -> Check:
     if status.state is model_list.ModelState.OUTDATED:  # what it was made from may be gone
         return Check("model", "warn", found, status.advice)
     return Check("model", "ok" if status.state.is_usable else "fail", found, status.advice)
-
-
-def check_larger(model: KnownModel, first_text_ms: float) -> Check:
-    """Say what a larger model gives that is quick enough here and not installed."""
-    size_gb = model.download_bytes / 1e9
-    found = f"{model.name}, {size_gb:.1f} GB to download: first text forecast after {first_text_ms:.0f} ms"
-    return Check("larger model", "ok", f"{found}; {model.gives}", f"To get it: draftline models get {model.spec}")
 
 
 def _place(model: str) -> Path | None:

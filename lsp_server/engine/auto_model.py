@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from completion.free_memory import free_bytes
 from lsp_server.settings.config import remote_address
-from lsp_server.settings.table import OnBattery, Settings
+from lsp_server.settings.table import Settings
 
 if TYPE_CHECKING:
     from completion.model.choice import Choice
@@ -47,7 +47,7 @@ def machine_now() -> Now:
 
 def saves_battery(settings: Settings, now: Now) -> bool:
     """Return whether the user wants less work now."""
-    return now.on_battery and settings.on_battery is OnBattery.LESS
+    return now.on_battery and settings.on_battery == "less"
 
 
 def choice_of(settings: Settings, now: Now, serving: str = "", device: str = "") -> Choice | None:

@@ -33,13 +33,7 @@ class NextEditMode(StrEnum):
     OFF = "off"
 
 
-class OnBattery(StrEnum):
-    """How much work is done on battery: as much as on mains, or less."""
-
-    SAME = "same"
-    LESS = "less"
-
-
+OnBattery = Literal["same", "less"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 
@@ -104,11 +98,10 @@ class Settings:
         low=1,
         high=60_000,
         scope=Scope.MACHINE,
-        description='Time within which a model must be forecast to show its first text for `model = "auto"` to '
-        "take it, in milliseconds.",
+        description='Time for the first text, in milliseconds, within which `model = "auto"` takes a model.',
     )
     on_battery: OnBattery = setting(
-        default=OnBattery.LESS,
+        default="less",
         scope=Scope.MACHINE,
         description="How much work is done on battery: `same` as on mains; `less` takes a model with half of "
         "`first_text_budget_ms`, and generates nothing ahead.",

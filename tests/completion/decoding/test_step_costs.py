@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from completion.decoding.step_costs import load_or_measure_costs, measure_costs
+from completion.decoding.step_costs import keep_quicker_costs, load_or_measure_costs, measure_costs
 from completion.model.choice import Measured
 
 
@@ -34,6 +34,19 @@ def test_the_costs_in_a_damaged_file_are_measured_again(costs_folder, tiny_model
     path.write_text(damage)
     assert load_or_measure_costs(tiny_model, 8).costs_ms.min() > 0
     assert path.read_text() != damage
+
+
+def test_costs_of_a_busy_start_give_way_to_quicker_steps_and_never_to_slower_ones(costs_folder, tiny_model):
+    costs = load_or_measure_costs(tiny_model, 4)
+    [path] = costs_folder.iterdir()
+    saved = Measured.from_json(path.read_text())
+    path.write_text(replace(saved, costs_ms=(10.0, 11.0, 12.0, 13.0, 14.0)).to_json())
+    for step_ms, expected in ((30.0, 10.0), (10.0, 10.0), (2.0, 2.0)):
+        costs = load_or_measure_costs(tiny_model, 4)
+        for _ in range(40):
+            costs.observe(0, step_ms)
+        keep_quicker_costs(tiny_model, 4, costs)
+        assert Measured.from_json(path.read_text()).costs_ms[0] == pytest.approx(expected, rel=0.1)
 
 
 def test_each_tree_size_has_its_own_file(costs_folder, tiny_model):

@@ -19,7 +19,7 @@ from completion.request import CompletionRequest
 from lsp_server.engine.auto_model import Now, choice_of, saves_battery
 from lsp_server.engine.link import REVIEW_S, EngineLink
 from lsp_server.engine.model_offer import FETCH, REFUSE, ModelOffer
-from lsp_server.settings.table import DEFAULTS, OnBattery
+from lsp_server.settings.table import DEFAULTS
 from lsp_server.status import LoadingProgress, StatusReporter
 from tests.completion.host.paced_engine import PacedEngine
 
@@ -150,7 +150,7 @@ def test_on_battery_the_setting_decides_whether_work_is_saved():
     on_battery = replace(IDLE, on_battery=True)
     assert saves_battery(DEFAULTS, on_battery)
     assert not saves_battery(DEFAULTS, IDLE)
-    assert not saves_battery(replace(DEFAULTS, on_battery=OnBattery.SAME), on_battery)
+    assert not saves_battery(replace(DEFAULTS, on_battery="same"), on_battery)
 
 
 class Offers:
