@@ -40,7 +40,9 @@ def unsafe(text: str, context: Context) -> Ends:
     sure = start + (_word_start(line, found.start()) if found else last_word) - len(before)
     whole, cursor = _around(kept, context)
     undecided = (
-        _word_start(whole, call.start) - cursor for call in _calls(whole, context.language, cursor) if call.is_open
+        _word_start(whole, call.start) - cursor
+        for call in _calls(whole, context.language, cursor)
+        if call.is_open and (call.start >= cursor or context.before.open)
     )
     return Ends(len(kept), max(0, min([sure, *undecided])))
 
