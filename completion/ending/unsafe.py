@@ -13,11 +13,12 @@ permits it:
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from completion.ending.context import Context
 from completion.ending.rule import Ends
 from completion.workspace.code_only import code_by_marks
-from completion.workspace.unsafe_code import begun_construct, calls, constructs, names_unsafe
+from completion.workspace.unsafe_code import Call, begun_construct, calls, constructs, names_unsafe
 
 NEAR_LINES = 60
 """Number of lines before the cursor's line whose code can permit a construct of the same kind: about one screen."""
@@ -38,7 +39,11 @@ def unsafe(text: str, context: Context) -> Ends:
     found = begun_construct(context.language).search(line, 0, last_word)
     sure = start + (_word_start(line, found.start()) if found else last_word) - len(before)
     whole, cursor = _around(kept, context)
-    undecided = (_word_start(whole, call.start) - cursor for call in calls(whole, context.language) if call.is_open)
+    undecided = (
+        _word_start(whole, call.start) - cursor
+        for call in _calls(whole, context.language, cursor)
+        if call.is_open and (call.start >= cursor or context.before.open)
+    )
     return Ends(len(kept), max(0, min([sure, *undecided])))
 
 
@@ -57,11 +62,16 @@ def _first_unsafe(text: str, context: Context) -> int | None:
     whole, cursor = _around(text, context)
     found += [
         (call.kind, _word_start(whole, call.start) - cursor)
-        for call in calls(whole, context.language)
+        for call in _calls(whole, context.language, cursor)
         if call.act is not None and call.act >= cursor
     ]
     permitted = _permitted_kinds(context) if found else ()
     return max(0, min(starts)) if (starts := [start for kind, start in found if kind not in permitted]) else None
+
+
+@lru_cache(maxsize=2)  # a text that is not cut is searched twice
+def _calls(text: str, language: str, start: int) -> tuple[Call, ...]:
+    return tuple(calls(text, language, start))
 
 
 def _around(text: str, context: Context) -> tuple[str, int]:

@@ -86,12 +86,15 @@ def names_unsafe(text: str, language: str) -> bool:
     return _any_whole(language).search(text) is not None
 
 
-def calls(text: str, language: str) -> Iterator[Call]:
-    """Yield the calls in a piece of code on which a query decides, each by its own syntax tree."""
-    for kind, pattern, query in _queries(language):
+def calls(text: str, language: str, start: int = 0) -> Iterator[Call]:
+    """Yield the calls in a piece of code that end after `start`, each with what its own syntax tree decides."""
+    heads = _any_head(language)
+    for kind, pattern, query in _queries(language) if heads and heads.search(text) else ():
         for match in pattern.finditer(text):
             rest = text[match.end() : match.start() + CALL_CHARACTERS]
             closers = scan(rest, language).unopened
+            if closers and match.end() + closers[0].offset < start:
+                continue
             code = match[0] + rest[: closers[0].offset + 1] if closers else ""
             act = _decisive_part(code, len(match[0]), query, language) if closers else None
             yield Call(kind, match[0], match.start(), None if act is None else match.start() + act, not closers)
@@ -121,6 +124,13 @@ def _queries(language: str) -> tuple[tuple[str, re.Pattern[str], Query], ...]:
         for rule in found
         if grammar
     )
+
+
+@cache
+def _any_head(language: str) -> re.Pattern[str] | None:
+    """Return one pattern for the heads of all calls."""
+    found = [one.replace(" ", _BLANKS) for rule in _call_rules(language) for one in rule.patterns]
+    return _any(found) if found else None
 
 
 def _call_rules(language: str) -> list[Rule]:
