@@ -61,11 +61,11 @@ def dependent_places(
     document = Parsed.of(lines, language)
     lists, found = list[_List](), list[tuple[int, LineChange]]()
     for index, edit in enumerate(edits if document else ()):
-        if not edit.old or not edit.new or document is None:
+        if not edit.new or document is None:
             continue
         now = range(edit.line, edit.line + len(edit.new))
         earlier = document.after(LineChange(now.start, len(now), edit.old, 0, (0, 0), frozenset()))
-        before = list(_lists(earlier.root_node, range(edit.line, edit.line + len(edit.old))))
+        before = list(_lists(earlier.root_node, range(edit.line, edit.line + max(1, len(edit.old)))))
         changes = list(_to_mark(lines, edit, document.tree.root_node))
         for each in _lists(document.tree.root_node, now):
             same = [old for old in before if (old.head, old.defines) == (each.head, each.defines)]
@@ -181,14 +181,13 @@ def _place(lines: Sequence[str], point: Point) -> tuple[int, int]:
 
 
 def _nodes(root: Node, rows: range) -> Iterator[Node]:
-    """Yield the nodes that begin in some lines, in their order."""
+    """Yield the nodes that have a part in some lines, in their order."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
         if node.end_point.row >= rows.start and node.start_point.row < rows.stop:
             waiting += reversed(node.children)
-            if node.start_point.row in rows:
-                yield node
+            yield node
 
 
 def _lists(root: Node, rows: range) -> Iterator[_List]:
