@@ -67,6 +67,18 @@ const AREA = {
   square: areaOfSquare
 };
 """
+POINT = """
+class Point {
+  x: number;
+  y: number;
+  static same(a: Point, b: Point) {
+    return a.x === b.x && a.y === b.y;
+  }
+  static size(a: Point) {
+    return Math.sqrt(a.x ** 2 + a.y ** 2);
+  }
+}
+"""
 GO = """
 type Config struct {
 	MaxHosts int
@@ -138,6 +150,16 @@ func Default() Config {
                 " MaxPorts: max_ports, MaxIdleTime: max_idle_time}"
             },
             id="other spelling in the brackets of a line",
+        ),
+        pytest.param(
+            POINT,
+            "  y: number;",
+            "  y: number;\n  z: number;",
+            {
+                "    return a.x === b.x && a.y === b.y;": "    return a.x === b.x && a.y === b.y && a.z === b.z;",
+                "    return Math.sqrt(a.x ** 2 + a.y ** 2);": "    return Math.sqrt(a.x ** 2 + a.y ** 2 + a.z ** 2);",
+            },
+            id="between operators",
         ),
     ],
 )
