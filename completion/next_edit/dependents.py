@@ -27,13 +27,16 @@ def dependents(request: NextEditRequest, parsing: Parsing) -> list[Candidate]:
         CancelledError: The token that `parsing` watches was cancelled.
     """
     lines, edits = request.lines, request.edits
+    if not edits or any(edit.line + len(edit.new) > len(lines) for edit in edits):
+        return []
     first = max(0, len(edits) - MAX_EDITS)
     found = list(parallels(lines, edits, first, request.language, parsing.raise_if_cancelled))
     places = parsing(dependent_places, list(lines), list(edits[first:]), request.language, GAP)
-    for index, change in places if edits else ():
+    for index, change in places:
         old = tuple(lines[change.line : change.line + change.count])
         kinds = frozenset({DEPENDENT})
         found.append(Candidate(change.line, old, change.new, kinds, first + index, change.column, change.taught_at))
+    found = [each for each in found if not any(GAP in line for line in each.old)]
     return sorted(found, key=lambda each: abs(each.line - edits[-1].line))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from completion.next_edit.analogy import WORD, indent_of, shape
-from completion.next_edit.rewrites import CLOSERS, OPENERS
+from completion.next_edit.rewrites import CLOSERS, OPENERS, tokenise
 from completion.syntax.line_roles import announces
 
 MAX_LINES = 12
@@ -37,7 +36,7 @@ class Element:
 
     def words(self) -> list[str]:
         """Return the words of its first line."""
-        return WORD.findall(self.text.partition("\n")[0])
+        return [token.text for token in tokenise(self.text.partition("\n")[0]) if WORD.match(token.text)]
 
     def shape(self) -> tuple[str, ...]:
         """Return the `shape` of its first line."""
@@ -97,7 +96,6 @@ def part_at(line: str, column: int) -> tuple[int, int] | None:
     return next((span for span in parts if span[0] <= column < span[1]), None) if len(parts) > 1 else None
 
 
-@lru_cache(maxsize=256)
 def _parts(line: str, column: int) -> tuple[tuple[int, int], ...]:
     """Return the parts of the innermost list around a column, without blanks at their ends.
 

@@ -199,6 +199,7 @@ def test_comments_are_no_elements() -> None:
             id="a list with few of the neighbours",
         ),
         pytest.param("import a\nimport b\nimport c", "import c", "import c\nimport d", id="the same list"),
+        pytest.param("a = 0xAB\nb = 0xCD\nf(a, b)", "b = 0xCD", "b = 0xCD\nc1 = 1e5x", id="numbers are no words"),
         pytest.param("a = f(x, y)\nb = g(y)", "a = f(x, y)", "a = f(x, y, z)", id="one of two neighbours alone"),
     ],
 )
