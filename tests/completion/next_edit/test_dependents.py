@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from completion.edits import LineEdit, NextEditRequest
 from completion.next_edit.candidates import GAP
-from completion.next_edit.dependents import dependents
+from completion.next_edit.dependents import MAX_CHARACTERS, dependents
 from completion.syntax.parsing import IN_PROCESS
 from completion.syntax.parsing.process import ParserProcess
 
@@ -25,8 +25,9 @@ def test_the_parsers_process_finds_the_same() -> None:
         parser.close()
 
 
-def test_edits_outside_of_the_document_and_lines_with_the_mark_of_a_gap_have_none() -> None:
+def test_large_documents_edits_outside_of_the_document_and_lines_with_the_mark_of_a_gap_have_none() -> None:
     assert dependents(replace(REQUEST, edits=(LineEdit(99, (), ("x",)),)), IN_PROCESS) == []
     assert dependents(replace(REQUEST, edits=()), IN_PROCESS) == []
+    assert dependents(replace(REQUEST, lines=(*LINES, "#" * MAX_CHARACTERS)), IN_PROCESS) == []
     marked = tuple(line.replace("P(1", f"P({GAP}1") for line in LINES)
     assert [each.line for each in dependents(replace(REQUEST, lines=marked), IN_PROCESS)] == [3]
