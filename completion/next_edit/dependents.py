@@ -18,6 +18,9 @@ MAX_JUDGED = 4
 """Maximum number of dependent edits that the model writes and judges for one request, those nearest to the last edit
 first."""
 
+MAX_CHARACTERS = 300_000
+"""Maximum length of a document with dependent edits: what they need of its tree is found within the parser's bounds."""
+
 
 def dependents(request: NextEditRequest, parsing: Parsing) -> list[Candidate]:
     """Return the dependent edits of a document, the nearest to the last edit first; a `GAP` is yet to be written.
@@ -27,13 +30,17 @@ def dependents(request: NextEditRequest, parsing: Parsing) -> list[Candidate]:
         CancelledError: The token that `parsing` watches was cancelled.
     """
     lines, edits = request.lines, request.edits
+    is_large = sum(map(len, lines)) > MAX_CHARACTERS
+    if not edits or is_large or any(edit.line + len(edit.new) > len(lines) for edit in edits):
+        return []
     first = max(0, len(edits) - MAX_EDITS)
     found = list(parallels(lines, edits, first, request.language, parsing.raise_if_cancelled))
     places = parsing(dependent_places, list(lines), list(edits[first:]), request.language, GAP)
-    for index, change in places if edits else ():
+    for index, change in places:
         old = tuple(lines[change.line : change.line + change.count])
         kinds = frozenset({DEPENDENT})
         found.append(Candidate(change.line, old, change.new, kinds, first + index, change.column, change.taught_at))
+    found = [each for each in found if not any(GAP in line for line in each.old)]
     return sorted(found, key=lambda each: abs(each.line - edits[-1].line))
 
 

@@ -1,26 +1,27 @@
-"""Elements of lists: lines of one indentation, and the parts between commas in the brackets of a line."""
+"""Elements of lists: lines of one indentation, and the parts between commas or operators within a line."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
 
 from completion.next_edit.analogy import WORD, indent_of, shape
-from completion.next_edit.rewrites import CLOSERS, OPENERS
+from completion.next_edit.rewrites import CLOSERS, OPENERS, tokenise
 from completion.syntax.line_roles import announces
 
 MAX_LINES = 12
 """Maximum number of lines of one element."""
 _MAX_BESIDE = 4  # neighbours of an element that are looked at, on each side
 _MAX_DISTANCE = 48  # lines to the farthest of them
+_OPERATOR = re.compile(r" (?:\+|\|\|?|&&?|and|or) ")
+_HEAD = re.compile(r"\s*(?:[^=]*[^=!<>]=(?!=)|\w+)\s+")  # of a line: up to the value that it assigns, or its first word
 _QUOTES = "\"'`"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Element:
-    """An element of a list: a line with the deeper ones after it, or a part between commas in brackets of one line.
+    """An element of a list: a line with the deeper ones after it, or a part between separators in one line.
 
     Attributes:
         start: Column of a part.
@@ -35,7 +36,7 @@ class Element:
 
     def words(self) -> list[str]:
         """Return the words of its first line."""
-        return WORD.findall(self.text.partition("\n")[0])
+        return [token.text for token in tokenise(self.text.partition("\n")[0]) if WORD.match(token.text)]
 
     def shape(self) -> tuple[str, ...]:
         """Return the `shape` of its first line."""
@@ -90,29 +91,39 @@ def part(lines: Sequence[str], number: int, span: tuple[int, int]) -> Element:
 
 
 def part_at(line: str, column: int) -> tuple[int, int] | None:
-    """Return the part in the innermost brackets around a column; None without brackets, or for the only one."""
+    """Return the part of the innermost list around a column; None for the only part."""
     parts = _parts(line, column)
     return next((span for span in parts if span[0] <= column < span[1]), None) if len(parts) > 1 else None
 
 
-@lru_cache(maxsize=256)
 def _parts(line: str, column: int) -> tuple[tuple[int, int], ...]:
-    """Return the parts between commas in the innermost brackets around a column, without blanks at their ends."""
-    opened: list[list[int]] = []
-    quote = ""
+    """Return the parts of the innermost list around a column, without blanks at their ends.
+
+    In brackets the parts stand between commas or, without commas, between operators; in a whole line between operators.
+    """
+    head = _HEAD.match(line)
+    starts, cuts, quote = [head.end() if head else 0], [list[tuple[int, int]]()], ""
     for at, mark in enumerate(line):
         if mark in _QUOTES and quote in ("", mark) and (quote or mark in line[at + 1 :]):
             quote = "" if quote else mark
         elif not quote and mark in OPENERS:
-            opened.append([at])
-        elif not quote and mark == "," and opened:
-            opened[-1].append(at)
-        elif not quote and mark in CLOSERS and opened:
-            cuts = [*opened.pop(), at]
-            if cuts[0] < column < at:
-                spans = ((low + 1 + len(indent_of(line[low + 1 : high])), high) for low, high in pairwise(cuts))
-                return tuple((low, low + len(line[low:high].rstrip())) for low, high in spans if low < high)
-    return ()
+            starts, cuts = [*starts, at + 1], [*cuts, []]
+        elif not quote and (mark == "," or _OPERATOR.match(line, at)):
+            found = _OPERATOR.match(line, at)
+            cuts[-1].append(found.span() if found else (at, at + 1))
+        elif not quote and mark in CLOSERS and len(starts) > 1:
+            start, inner = starts.pop(), cuts.pop()
+            if start <= column < at:
+                return _between(line, start, at, [cut for cut in inner if line[cut[0]] == ","] or inner)
+    end = len(line.rstrip(" \t;,:{"))
+    operators = [cut for cut in cuts[0] if line[cut[0]] != "," and cut[0] >= starts[0]]
+    return _between(line, starts[0], end, operators) if len(starts) == 1 and starts[0] <= column < end else ()
+
+
+def _between(line: str, start: int, end: int, cuts: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    spans = zip((start, *(high for _, high in cuts)), (*(low for low, _ in cuts), end), strict=True)
+    inner = ((low + len(indent_of(line[low:high])), high) for low, high in spans)
+    return tuple((low, low + len(line[low:high].rstrip())) for low, high in inner if low < high)
 
 
 def gap_beside(line: str, element: Element) -> str:

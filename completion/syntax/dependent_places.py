@@ -61,11 +61,11 @@ def dependent_places(
     document = Parsed.of(lines, language)
     lists, found = list[_List](), list[tuple[int, LineChange]]()
     for index, edit in enumerate(edits if document else ()):
-        if not edit.old or not edit.new or document is None:
+        if not edit.new or document is None:
             continue
         now = range(edit.line, edit.line + len(edit.new))
         earlier = document.after(LineChange(now.start, len(now), edit.old, 0, (0, 0), frozenset()))
-        before = list(_lists(earlier.root_node, range(edit.line, edit.line + len(edit.old))))
+        before = list(_lists(earlier.root_node, range(edit.line, edit.line + max(1, len(edit.old)))))
         changes = list(_to_mark(lines, edit, document.tree.root_node))
         for each in _lists(document.tree.root_node, now):
             same = [old for old in before if (old.head, old.defines) == (each.head, each.defines)]
@@ -138,6 +138,7 @@ def _to_mark(lines: Sequence[str], edit: LineEdit, root: Node) -> Iterator[LineC
     """Yield the changes that give a function the keyword with which those begin that have a word added in it."""
     came = {word for line in edit.new for word in _WORD.findall(line)}
     came -= {word for line in edit.old for word in _WORD.findall(line)}
+    functions: list[tuple[Node, frozenset[str], frozenset[str]]] = []
     for number, line in enumerate(edit.new, edit.line):
         for word in (each for each in _WORD.finditer(line) if each.group() in came):
             at = (number, len(line[: word.start()].encode("utf-8", "replace")))
@@ -145,12 +146,16 @@ def _to_mark(lines: Sequence[str], edit: LineEdit, root: Node) -> Iterator[LineC
             own = next((each for each in ancestors(node) if _is_function(each)), None)
             if node is None or node.is_named or own is None or own.start_point.row >= edit.line:
                 continue
-            functions = [each for each in _nodes(root, range(len(lines))) if _is_function(each) and each != own]
-            have = {each: word.group() in _WORD.findall(_text(each)) for each in functions}
-            common = [_keywords(each) for each in functions if have[each]]
-            others = [_keywords(each) for each in functions if not have[each]]
-            marks = frozenset.intersection(*common).difference(_keywords(own), *others) if common else ()
-            yield from (_prefixed(lines, own, at, mark) for mark in marks if len(marks) == 1)
+            came.discard(word.group())
+            functions = functions or [
+                (each, frozenset(_WORD.findall(_text(each))), _keywords(each))
+                for each in _nodes(root, range(len(lines)))
+                if _is_function(each)
+            ]
+            common = [marks for each, words, marks in functions if each != own and word.group() in words]
+            others = [marks for each, words, marks in functions if each != own and word.group() not in words]
+            own_marks = frozenset.intersection(*common).difference(_keywords(own), *others) if common else frozenset()
+            yield from (_prefixed(lines, own, at, mark) for mark in own_marks if len(own_marks) == 1)
 
 
 def _keywords(node: Node) -> frozenset[str]:
@@ -181,14 +186,13 @@ def _place(lines: Sequence[str], point: Point) -> tuple[int, int]:
 
 
 def _nodes(root: Node, rows: range) -> Iterator[Node]:
-    """Yield the nodes that begin in some lines, in their order."""
+    """Yield the nodes that have a part in some lines, in their order."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
         if node.end_point.row >= rows.start and node.start_point.row < rows.stop:
             waiting += reversed(node.children)
-            if node.start_point.row in rows:
-                yield node
+            yield node
 
 
 def _lists(root: Node, rows: range) -> Iterator[_List]:

@@ -67,6 +67,18 @@ const AREA = {
   square: areaOfSquare
 };
 """
+POINT = """
+class Point {
+  x: number;
+  y: number;
+  static same(a: Point, b: Point) {
+    return a.x === b.x && a.y === b.y;
+  }
+  static size(a: Point) {
+    return Math.sqrt(a.x ** 2 + a.y ** 2);
+  }
+}
+"""
 GO = """
 type Config struct {
 	MaxHosts int
@@ -139,6 +151,16 @@ func Default() Config {
             },
             id="other spelling in the brackets of a line",
         ),
+        pytest.param(
+            POINT,
+            "  y: number;",
+            "  y: number;\n  z: number;",
+            {
+                "    return a.x === b.x && a.y === b.y;": "    return a.x === b.x && a.y === b.y && a.z === b.z;",
+                "    return Math.sqrt(a.x ** 2 + a.y ** 2);": "    return Math.sqrt(a.x ** 2 + a.y ** 2 + a.z ** 2);",
+            },
+            id="between operators",
+        ),
     ],
 )
 def test_an_added_element_gets_what_its_neighbours_have(
@@ -177,6 +199,7 @@ def test_comments_are_no_elements() -> None:
             id="a list with few of the neighbours",
         ),
         pytest.param("import a\nimport b\nimport c", "import c", "import c\nimport d", id="the same list"),
+        pytest.param("a = 0xAB\nb = 0xCD\nf(a, b)", "b = 0xCD", "b = 0xCD\nc1 = 1e5x", id="numbers are no words"),
         pytest.param("a = f(x, y)\nb = g(y)", "a = f(x, y)", "a = f(x, y, z)", id="one of two neighbours alone"),
     ],
 )

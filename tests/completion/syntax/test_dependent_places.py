@@ -114,3 +114,9 @@ def test_the_other_side_of_a_name_gets_what_one_side_got(
 )
 def test_what_makes_nothing_necessary_elsewhere_has_no_places(language: str, before: str, old: str, new: str) -> None:
     assert places(language, before, old, new) == {}
+
+
+def test_a_parameter_on_a_line_of_its_own_counts() -> None:
+    lines = ["def f(", "    a,", "    b,", "):", "    pass", "", "f(1)", "f(2, 3)"]
+    [(index, change)] = dependent_places(lines, [LineEdit(2, (), ("    b,",))], "python", "…")
+    assert (index, change.line, change.new) == (0, 6, ("f(1, …)",))
