@@ -13,8 +13,7 @@ from benchmarks.names.places import NAME, Place
 from benchmarks.quality.rows import ROWS
 from benchmarks.quality.tasks import Task
 from completion.cancellation import CancelToken
-from completion.decoding import constraints
-from completion.decoding.known_names import NameState, known_names
+from completion.decoding.known_names import KnownNames, NameState, known_names
 from completion.engine import Engine
 from completion.request import Closing, CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.context import WorkspaceContext
@@ -65,7 +64,7 @@ class Answering:
         is_known = offered is None or not offered.advance(NameState(0), name)[1]
         for row in rows:
             if row in COSTS and not is_known:
-                constraints.UNKNOWN_NAME_COST = COSTS[row]  # type: ignore[attr-defined]
+                KnownNames.unknown_cost = COSTS[row]
                 found[row] = self._answer(replace(request, names=known.names), place)
             elif row == SIGNATURE and known.signature:
                 callee = _CALLEE.search(place.prefix)

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from completion.request import CompletionRequest
 from completion.syntax.brackets import enclosing_literal
@@ -46,6 +47,8 @@ class KnownNames:
         prefix: Text before the cursor, which may end with the start of one.
         run: Its healed run, with which the output starts.
     """
+
+    unknown_cost: ClassVar[float] = UNKNOWN_NAME_COST
 
     def __init__(self, names: Iterable[str], prefix: str, run: str) -> None:
         self._names = sorted({name.encode("utf-8", "replace") for name in names if _WORD.fullmatch(name)})

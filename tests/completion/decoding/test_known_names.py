@@ -78,7 +78,7 @@ def test_drafts_change_no_text_with_names(engine, typed, temperature):
 
 
 def test_a_known_name_takes_the_place_of_an_unknown_one_and_nothing_changes_in_a_comment(engine, monkeypatch):
-    monkeypatch.setattr("completion.decoding.constraints.UNKNOWN_NAME_COST", 1e3)
+    monkeypatch.setattr(KnownNames, "unknown_cost", 1e3)
     begun = replace(REQUEST, prefix=REQUEST.prefix + "z")
     assert re.match(r"\w*", text_of(engine, begun))[0] not in ("", "ebra")
     assert re.match(r"\w*", text_of(engine, replace(begun, names=("zebra",))))[0] in ("", "ebra")
