@@ -41,7 +41,7 @@ export class KnownNames implements vscode.Disposable {
     const client = this.client();
     let found: vscode.CompletionList | undefined;
     try {
-      found = await vscode.commands.executeCommand(PROVIDER, document.uri, position);
+      found = await vscode.commands.executeCommand<vscode.CompletionList | undefined>(PROVIDER, document.uri, position);
     } catch (error) {
       client?.debug(`names: ${reasonOf(error)}`);
     }
