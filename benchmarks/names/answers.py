@@ -13,8 +13,7 @@ from benchmarks.names.places import NAME, Place
 from benchmarks.quality.rows import ROWS
 from benchmarks.quality.tasks import Task
 from completion.cancellation import CancelToken
-from completion.decoding import constraints
-from completion.decoding.known_names import KnownNames
+from completion.decoding.known_names import KnownNames, NameState, known_names
 from completion.engine import Engine
 from completion.request import Closing, CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.context import WorkspaceContext
@@ -60,10 +59,12 @@ class Answering:
         """
         request, found = self._request(place), dict[str, dict[str, Any]]()
         found[PLAIN] = self._answer(request, place)
-        is_known = _first_name(found[PLAIN]["text"]) in {"", *known.names}
+        offered = known_names(replace(request, names=known.names), "")
+        name = f"{_first_name(found[PLAIN]['text'])} ".encode()
+        is_known = offered is None or not offered.advance(NameState(0), name)[1]
         for row in rows:
-            if row in COSTS and known.names and not is_known:
-                constraints.UNKNOWN_NAME_COST = COSTS[row]  # type: ignore[attr-defined]
+            if row in COSTS and not is_known:
+                KnownNames.unknown_cost = COSTS[row]
                 found[row] = self._answer(replace(request, names=known.names), place)
             elif row == SIGNATURE and known.signature:
                 callee = _CALLEE.search(place.prefix)
@@ -101,7 +102,7 @@ def _first_name(text: str) -> str:
 def _added_ms(request: CompletionRequest) -> float:
     """Return the processor time that the names of a request take before its first token, in milliseconds."""
     started = time.thread_time()
-    KnownNames(request.names, request.prefix, "")
+    known_names(request, "")
     return round(1e3 * (time.thread_time() - started), 3)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from completion.decoding.known_names import UNKNOWN_NAME_COST, KnownNames, NameState
+from completion.decoding.known_names import KnownNames, NameState
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.grammar import Grammars
 from completion.grammar.lr.advance import Snapshot
@@ -96,7 +96,7 @@ class Constraints:
         if self._names is None or state.name is None or token in self._stop_ids:
             return 0.0
         _, is_unknown = self._names.advance(state.name, self._tokenizer.token_bytes(token))
-        return UNKNOWN_NAME_COST if is_unknown else 0.0
+        return self._names.unknown_cost if is_unknown else 0.0
 
     def prune(self, tree: DraftTree, start: ConstraintState) -> tuple[DraftTree, list[ConstraintState]]:
         """Drop the nodes of a draft tree that are not allowed, with everything below them.

@@ -10,12 +10,18 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
+
+from completion.request import CompletionRequest
+from completion.syntax.brackets import enclosing_literal
 
 UNKNOWN_NAME_COST = 8.0
 """Cost of a token that leads to no known name, in nats; chosen on half 0 of `benchmarks.names`: 4 halves what is
 invented, pruning loses names that the line itself defines."""
 
 _PART = re.compile(rb"[\w$\x80-\xff]*")
+_MEMBER = re.compile(r"\.([^\W\d]\w*)")
+_NEAR_CHARACTERS = 20_000  # around the cursor, where a name that the other servers lack may stand
 _WORD = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
 _TYPED = re.compile(r"[\w$]*\Z")
 
@@ -42,6 +48,8 @@ class KnownNames:
         run: Its healed run, with which the output starts.
     """
 
+    unknown_cost: ClassVar[float] = UNKNOWN_NAME_COST
+
     def __init__(self, names: Iterable[str], prefix: str, run: str) -> None:
         self._names = sorted({name.encode("utf-8", "replace") for name in names if _WORD.fullmatch(name)})
         typed = _TYPED.search(prefix)
@@ -63,3 +71,15 @@ class KnownNames:
             return None, bool(begun) and found != begun
         is_known = found.startswith(begun)
         return NameState(0, begun) if is_known else None, not is_known
+
+
+def known_names(request: CompletionRequest, run: str) -> KnownNames | None:
+    """Return the known names of a request with its healed run: also what follows a dot elsewhere in the document.
+
+    There are none in comments and strings, and where the text after the cursor goes on with the name.
+    """
+    goes_on = request.suffix[:1].isalnum() or request.suffix[:1] == "_"
+    if not request.names or goes_on or enclosing_literal(request.prefix, request.language) is not None:
+        return None
+    before, after = _TYPED.sub("", request.prefix[-_NEAR_CHARACTERS:]), request.suffix[:_NEAR_CHARACTERS]
+    return KnownNames((*request.names, *_MEMBER.findall(f"{before} {after}")), request.prefix, run)

@@ -11,7 +11,7 @@ from completion.decoding.attempt import Attempt, Branch, TokenSource
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import Step
 from completion.decoding.finishing import Finisher
-from completion.decoding.known_names import KnownNames
+from completion.decoding.known_names import known_names
 from completion.decoding.output_text import OutputText
 from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules
@@ -22,7 +22,6 @@ from completion.grammar.constraint import GrammarConstraint
 from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.planner import Prompt
 from completion.request import CompletionRequest, StopReason, Suggestion
-from completion.syntax.brackets import enclosing_literal
 from drafting.verifier import MODEL
 
 
@@ -74,9 +73,8 @@ class Task(ABC):
         """Start an attempt that branches off from the first one; the branch's first token may already end it."""
         known = first.top_tokens[: branch.start + 1]
         shared = first.source.tokens[: branch.start]
-        attempt = self._attempt(
-            first.rules.for_branch(first.log_probabilities, max_tokens), (*shared, branch.token), branch.state
-        )
+        rules, constraints = first.rules.for_branch(first.log_probabilities, max_tokens), first.source.constraints
+        attempt = self._attempt(rules, (*shared, branch.token), branch.state, constraints)
         for token in shared:
             attempt.output.extend(self.tokenizer.token_bytes(token), MODEL)
         attempt.log_probabilities += first.log_probabilities[: branch.start]
@@ -150,10 +148,7 @@ class Task(ABC):
 
     def constraints(self) -> Constraints:
         """Return the constraints on every attempt: the forced bytes of healing, the grammar, the known names."""
-        request = self.request
-        goes_on = request.suffix[:1].isalnum() or request.suffix[:1] == "_"  # of the name at the cursor
-        is_code = request.names and not goes_on and enclosing_literal(request.prefix, request.language) is None
-        names = KnownNames(request.names, request.prefix, self.prompt.healed.run) if is_code else None
+        names = known_names(self.request, self.prompt.healed.run)
         return Constraints(self.tokenizer, self.prompt.forced, self.grammar, self.tokenizer.stop_ids, names)
 
     @property
@@ -165,9 +160,10 @@ class Task(ABC):
         rules: StopRules,
         written: Sequence[int] = (),
         state: ConstraintState | None = None,
+        constraints: Constraints | None = None,
         *,
         is_first: bool = False,
     ) -> Attempt:
-        constraints = self.constraints()
+        constraints = constraints or self.constraints()
         source = self.source(constraints, written, state or constraints.start, is_first=is_first)
         return Attempt(self.request, self.context, source, OutputText(len(self.prompt.forced)), rules, self.record)

@@ -92,12 +92,13 @@ def _first_of(
 ) -> int | None:
     """Return the allowed one of some ids, None for all, with the best of all scores less its cost.  # [vocab]."""
     scores = scores if ids is None else scores[ids]
-    found, best = None, -np.inf
+    found: int | None = None
+    best = -math.inf
     for index in _descending(scores, int(scores.argmax())):
         if scores[index] <= best:  # of minus infinity, too
             break
         token = int(index if ids is None else ids[index])
-        left = scores[index] - (cost(token) if cost else 0.0)
+        left = float(scores[index]) - (cost(token) if cost else 0.0)
         if left > best and (allowed is None or allowed(token)):
             found, best = token, left
     return found

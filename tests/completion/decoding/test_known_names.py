@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.cancellation import CancelToken
-from completion.decoding.known_names import KnownNames
+from completion.decoding.known_names import KnownNames, NameState, known_names
 from completion.engine import Engine
 from completion.prompt.healing import heal
 from completion.request import CacheMode, CompletionRequest
@@ -78,7 +78,7 @@ def test_drafts_change_no_text_with_names(engine, typed, temperature):
 
 
 def test_a_known_name_takes_the_place_of_an_unknown_one_and_nothing_changes_in_a_comment(engine, monkeypatch):
-    monkeypatch.setattr("completion.decoding.constraints.UNKNOWN_NAME_COST", 1e3)
+    monkeypatch.setattr(KnownNames, "unknown_cost", 1e3)
     begun = replace(REQUEST, prefix=REQUEST.prefix + "z")
     assert re.match(r"\w*", text_of(engine, begun))[0] not in ("", "ebra")
     assert re.match(r"\w*", text_of(engine, replace(begun, names=("zebra",))))[0] in ("", "ebra")
@@ -86,3 +86,9 @@ def test_a_known_name_takes_the_place_of_an_unknown_one_and_nothing_changes_in_a
     assert text_of(engine, replace(within, names=("zebra",))) == text_of(engine, within)
     comment = replace(begun, prefix=begun.prefix.replace("return", "# return"))
     assert text_of(engine, replace(comment, names=("zebra",))) == text_of(engine, comment)
+
+
+def test_what_follows_a_dot_elsewhere_in_the_document_is_known_but_not_the_name_that_is_typed():
+    known = known_names(replace(REQUEST, prefix="order.total\norder.to", suffix="\norder.gross", names=("tax",)), ".to")
+    judged = [known.advance(NameState(0), name)[1] for name in (b"total(", b"gross(", b"tax(", b"to(", b"net(")]
+    assert judged == [False, False, False, True, True]

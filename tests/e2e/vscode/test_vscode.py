@@ -239,10 +239,3 @@ def test_the_server_is_restarted_and_switched_off_and_on(edit):
     window.page.wait_for_selector("[aria-label*='draftline: off']")
     window.command("draftline: Switch On or Off")
     window.page.wait_for_selector("[aria-label*='draftline: ready']")
-
-
-def test_a_member_that_another_extension_knows_is_preferred(edit):
-    window = edit("def cross(road):\n    road")
-    window.type(".")
-    window.type("ze", pause_ms=400)
-    window.wait_for_ghost("bra_crossing.*")

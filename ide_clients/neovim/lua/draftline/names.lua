@@ -10,7 +10,7 @@ local METHOD = "textDocument/completion"
 local DEADLINE_MS = 2000
 local MAX_NAMES = 2000 -- that the server takes
 -- Before a name that some type, module or package has.
-local PLACES = { "[%w_%)%]\"']%??%.$", "%->$", "::$", "^%s*import%s[^\"'{}()]*$", "^%s*from%s+%S+%s+import%s[^\"'()]*%(?$" }
+local PLACES = { "[%w_%)%]\"']%??%.$", "%->$", "::$", "^%s*import%s[^\"'{}()]*$", "^%s*from%s+%S+%s+import%s%(?[^\"'()]*$" }
 local IDENTIFIER = "^[%s%.?]*([%a_$\128-\255][%w_$\128-\255]*)"
 local KIND = vim.lsp.protocol.CompletionItemKind
 
