@@ -14,6 +14,8 @@ EXCEPTIONS = {
     "completion/host/engine_loader.py": "the request that warms the model up is code of some language",
     "completion/host/process/kernel_calls.py": "the request that compiles the kernels is code of some language",
     "lsp_server/cli/checks.py": "it names an editor",
+    "lsp_server/engine/auto_model.py": "a value of the setting `on_battery` is the name of a language, too",
+    "lsp_server/settings/table.py": "the same value",
     "lsp_server/cli/doctor.py": "the request that tries the engine is code of some language",
 }
 FILES = sorted(path for package in ("completion", "drafting", "lsp_server") for path in (ROOT / package).rglob("*.py"))

@@ -16,14 +16,14 @@ def asked(id_: str, language: str, prefix: str, suffix: str, reference: str, *to
 def test_a_rule_mends_what_is_worse_without_it_in_its_language():
     places = [
         asked("a", "python", "x = f(", ")\ny = 2\n", "1", "1", ")", "\n", "y = 2", "\n"),
-        asked("b", "ruby", "def f\n  g(", ")\nend\n", "1", "1", ")"),  # which no grammar cuts
+        asked("b", "crystal", "def f\n  g(", ")\nend\n", "1", "1", ")"),  # which no grammar cuts
         asked("c", "go", "package a\n\nvar x = ", "\n", "1", "1"),
     ]
     found = list(worths(places, invoked=True))
     assert [rule.name for rule in found] == [*(rule.__name__ for rule in RULES), "grammar"]
     figures = report(found)
     overlap = figures["rules"]["resync"]["languages"]
-    assert overlap["ruby"] == {"mended": 1, "harmed": 0}
+    assert overlap["crystal"] == {"mended": 1, "harmed": 0}
     assert "go" not in overlap
     assert "resync" not in figures["without_benefit"]
     assert "code_fence" in figures["without_benefit"]

@@ -78,7 +78,7 @@ def test_a_document_is_worth_what_is_right_of_it_unless_it_is_broken():
     )
     assert grade(replace(CALL, reference="1\n+ 2"), Outcome("1\n))((")) == Grade(Right.FIRST_LINE, sound=False)
     assert worth("1\n))((", "1\n+ 2") < worth("")
-    assert grade(replace(CALL, language="ruby"), Outcome("2))((")) == Grade(Right.NOTHING, sound=None)
+    assert grade(replace(CALL, language="crystal"), Outcome("2))((")) == Grade(Right.NOTHING, sound=None)
 
 
 def test_differences_are_counted_and_shown_with_the_true_document():

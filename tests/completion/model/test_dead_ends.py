@@ -18,7 +18,7 @@ def sample(dead_ends: DeadEnds, seed: int, prompt: str = "") -> tuple[int, ...]:
     for position in range(2):
         row, before = np.log(np.array(ROWS[tokens], dtype=np.float32)), tokens
         drawn = draw(
-            row, Sampling(1.0, seed=seed), position, None, lambda token, at=before: (*at, token) != (0, 0), text
+            row, Sampling(1.0, seed=seed), position, None, lambda token, at=before: (*at, token) != (0, 0), text=text
         )
         tokens = (*tokens, drawn)
     dead_ends.learn(text, 2)
@@ -57,6 +57,6 @@ def test_a_nucleus_of_dead_ends_only_teaches_nothing_and_is_left():
     text = dead_ends.begin("", 1)
     row = np.log(np.array([0.9, 0.1], dtype=np.float32))
     sampling = Sampling(temperature=1.0, top_p=0.5, seed=1)
-    assert draw(row, sampling, 0, None, lambda token: token == 1, text) == 1
+    assert draw(row, sampling, 0, None, lambda token: token == 1, text=text) == 1
     dead_ends.learn(text, 1)
     assert dead_ends.begin("", 2).known.grammatical == 1
