@@ -23,7 +23,6 @@ def opened(prefix, suffix="", language="python", healed=""):
         ("python", "x = ", GrammarMode.OFF, OffReason.SWITCHED_OFF),
         ("cobol", "MOVE", STRICT, OffReason.NO_GRAMMAR),
         ("", "x", STRICT, OffReason.NO_GRAMMAR),
-        ("c", "#import <Foundation/Foundation.h>\n@interface A : NSObject\n", STRICT, OffReason.NO_GRAMMAR),
         ("python", "x = )\ny = ", STRICT, OffReason.BROKEN_BEFORE_CURSOR),
         ("json", "[" + "1,\n" * 100_000, STRICT, OffReason.TOO_LARGE),
     ],
