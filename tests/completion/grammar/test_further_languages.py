@@ -125,3 +125,7 @@ def test_keywords_in_any_case_begin_in_any_case():
 def test_a_grammar_lets_no_prose_into_the_code_of_other_files_that_marks_would_not(language):
     text = FURTHER_SAMPLES[language][0]
     assert code_only(text, language) == code_by_marks(text, language)
+
+
+def test_a_header_of_objective_c_that_an_editor_takes_for_c_has_its_own_grammar():
+    assert opened("c", "#import <Foundation/Foundation.h>\n@interface A : NSObject\n", "@end\n").off_reason is None
