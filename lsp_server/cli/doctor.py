@@ -77,7 +77,7 @@ def _reason(asked: str | None) -> str:
         return "It is the one of --model."
     if users_settings().model != DEFAULTS.model:
         return f"The setting `model` of {user_file()} names it."
-    return "It has the tokens of the server's model, unless `engine_model` names another."
+    return 'It is the default; `model = "auto"` takes the largest that is quick enough here: docs/models.md.'
 
 
 async def _engine_checks(options: EngineOptions, progress: Console) -> tuple[list[Check], Mapping[str, Any] | None]:

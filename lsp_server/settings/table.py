@@ -88,9 +88,9 @@ class Settings:
         "it is generated. One that is on the screen stays while you type along it.",
     )
     model: str = setting(
-        default="auto",
+        default="default",
         scope=Scope.MACHINE,
-        description="The model: `auto`, the largest that is installed and quick enough on this machine; `default`, a "
+        description="The model: `default`; `auto`, the largest that is installed and quick enough on this machine; a "
         "packaged model's name, a hub id, or the whole path of a folder with safetensors or of a `.gguf` file.",
     )
     first_text_budget_ms: int = setting(

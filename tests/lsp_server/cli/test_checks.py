@@ -138,6 +138,10 @@ def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, mon
         main(["doctor", "--no-engine", *options])
         return capsys.readouterr().out
 
+    assert "It is the default; " in printed()
+    user_file = runtime / "config" / "draftline" / "config.toml"
+    user_file.parent.mkdir(parents=True)
+    user_file.write_text('model = "auto"')
     assert "It is the default, until a start has measured how quick this machine is." in printed()
     measured = Measured(KNOWN[0].name, "q4", "cpu", 0, (8.0,) * 16, platform.node())
     measured_folder().mkdir(parents=True)
@@ -147,8 +151,6 @@ def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, mon
     assert f"forecasts: {KNOWN[0].name} 28 ms, {KNOWN[1].name}" in offering
     assert "larger model" in offering
     assert "To get it: draftline models get" in offering
-    user_file = runtime / "config" / "draftline" / "config.toml"
-    user_file.parent.mkdir(parents=True)
     user_file.write_text(f"model = {str(tiny_qwen2)!r}")
     of_setting = printed()
     assert str(tiny_qwen2) in of_setting

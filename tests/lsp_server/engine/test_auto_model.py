@@ -16,7 +16,7 @@ from completion.model.store.converted_models import Source, convert_once
 from completion.model.store.packaged_models import LARGER_PACKAGE
 from completion.progress import silent
 from completion.request import CompletionRequest
-from lsp_server.engine.auto_model import Now, choice_of, saves_battery
+from lsp_server.engine.auto_model import AUTO, Now, choice_of, saves_battery
 from lsp_server.engine.link import REVIEW_S, EngineLink
 from lsp_server.engine.model_offer import FETCH, REFUSE, ModelOffer
 from lsp_server.settings.table import DEFAULTS
@@ -26,7 +26,8 @@ from tests.completion.host.paced_engine import PacedEngine
 SMALL, LARGER = KNOWN[:2]
 IDLE = Now(32_000_000_000)
 MEASURED = Measured(SMALL.name, "q4", "cpu", 0, tuple(8.0 + 2 * row for row in range(16)), platform.node())
-BOTH = replace(DEFAULTS, first_text_budget_ms=round(1.5 * MEASURED.first_text_ms(LARGER)))
+AUTOMATIC = replace(DEFAULTS, model=AUTO)
+BOTH = replace(AUTOMATIC, first_text_budget_ms=round(1.5 * MEASURED.first_text_ms(LARGER)))
 """Settings with a budget in which the larger model is quick enough, and those above it are not."""
 
 
