@@ -47,10 +47,8 @@ from benchmarks.next_edit.scenarios import scenarios
 from benchmarks.next_edit.training import Row, half, train_gate
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
-from completion.edits import NextEditRequest
 from completion.host.process.address import normal_model
 from completion.model.loading import LoadedModel, load_model
-from completion.next_edit.dependents import judged_dependents
 from completion.next_edit.finder import worth_judging
 from completion.next_edit.gate import SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge, Judgement
@@ -151,7 +149,6 @@ def main() -> None:
     best = "rules_gate"
     if judgements is not None:
         _judge(replays, rows, ways["rules_gate"], judgements)
-        rows += _dependent(replays, judgements)
         ways["model"] = Way(ratio, constant(0.0))
         best = "both_gate"
         ways[best] = shipped() if is_shipped else _chosen(replays, rows)
@@ -182,7 +179,6 @@ def _rate(found: Sequence[Recording], given: argparse.Namespace) -> dict[str, in
         rows = list(labelled([[each.state]]))
         if judgements is not None:
             _judge([[each.state]], rows, rules, judgements)
-            rows += _dependent([[each.state]], judgements)
         here = each.state.edits[-1].line if each.state.edits else 0
         offered = [row.proposal.candidate for row in shown(rows, shipped() if judgements else rules)]
         offered.sort(key=lambda candidate: (candidate.line < here, candidate.line))  # as the engine does
@@ -262,19 +258,6 @@ def _judge(replays: Sequence[Sequence[State]], rows: Sequence[Row], way: Way, ju
             for at in worth_judging(chances):
                 if chances[at] < SURE_FROM:
                     here[at].judgement = judgements.of(state, here[at].proposal, session)
-
-
-def _dependent(replays: Sequence[Sequence[State]], judgements: Judgements) -> Iterator[Row]:
-    """Yield the dependent edits of every state, which the model has written and judged."""
-    for replay in replays:
-        session, seen = judgements.session(), set[Key]()
-        for state in replay:
-            request = NextEditRequest(state.lines, state.edits, state.language, state.path)
-            found = judged_dependents(request, judgements.judge, session, IN_PROCESS, CancelToken())
-            for proposal, judgement in found:
-                name = key(state, proposal.candidate)
-                yield Row(state, proposal, state.outcome(proposal.candidate), name not in seen, judgement)
-                seen.add(name)
 
 
 def _print_errors(rows: Sequence[Row], way: Way) -> None:

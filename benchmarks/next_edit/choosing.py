@@ -72,7 +72,7 @@ def ratio(row: Row) -> float:
 
 def by_rules(gate: Gate) -> Callable[[Row], float]:
     """Return the probabilities of a gate by the rules alone."""
-    return lambda row: 0.0 if row.is_dependent else gate.rules.probability(row.proposal.rule_features())
+    return lambda row: gate.rules.probability(row.proposal.rule_features())
 
 
 def by_both(gate: Gate) -> Callable[[Row], float]:
@@ -80,8 +80,6 @@ def by_both(gate: Gate) -> Callable[[Row], float]:
     rules, judged = by_rules(gate), judged_by(gate.rules)
 
     def chance(row: Row) -> float:
-        if row.is_dependent and row.judgement:
-            return gate.dependent(row.judgement.ratio)
         alone = rules(row)
         if alone >= SURE_FROM:
             return alone

@@ -41,11 +41,6 @@ class Row:
         """1 if a later change makes it, 0 otherwise."""
         return float(self.outcome is Outcome.EXACT)
 
-    @property
-    def is_dependent(self) -> bool:
-        """Whether its candidate is a dependent edit, of which the regressions say nothing."""
-        return self.proposal.candidate.is_dependent
-
 
 Features = Callable[[Row], dict[str, float]]
 """Returns the features of a row by name."""
@@ -69,7 +64,6 @@ def folds(rows: Sequence[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
 
 def train_gate(rows: Sequence[Row]) -> Gate:
     """Return both regressions of a gate; without judgements, the second one repeats the first."""
-    rows = [row for row in rows if not row.is_dependent]
     rules = fit(rows, lambda row: row.proposal.rule_features())
     judged = [row for row in rows if row.judgement]
     both = fit(judged, judged_by(rules)) if judged else GateWeights({"rules": (0.0, 1.0, 1.0)}, 0.0)

@@ -213,9 +213,8 @@ def choose(
         backend: Implementation that runs models.
         serving: Name of the model that serves now; "" for none.
     """
-    gpu = next((one for one in measured if one.device != "cpu"), None)
-    lost = None  # the model that served on a GPU that runs none now
-    if gpu is not None and machine.device == "cpu":
+    gpu, lost = next((one for one in measured if one.device != "cpu"), None), None
+    if gpu is not None and machine.device == "cpu":  # the GPU is lost, and what served on it
         with_gpu = replace(machine, device=gpu.device, threads=gpu.threads, load=0.0, saves_battery=False)
         lost = choose(with_gpu, measured, is_installed, budget_ms, backend).model
     forms = {"int8": ("int8",), "q4": ("q4",)}.get(backend)
@@ -245,9 +244,8 @@ def choose(
     reason = (
         f"It is {which} its first text within the {budget_ms:.0f} ms of `first_text_budget_ms`; forecasts: {times}."
     )
-    return Choice(
-        model, reason, remark or _in_place_of(model, lost, "Without the GPU"), None if remark else best, forecasts
-    )
+    offer, remark = None if remark else best, remark or _in_place_of(model, lost, "Without the GPU")
+    return Choice(model, reason, remark, offer, forecasts)
 
 
 def _forecast_ms(model: KnownModel, mine: Sequence[Measured], backend: Backend) -> float:

@@ -77,8 +77,7 @@ def draw(
     _add_noise(scores, np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD))
     drawn = _first_of(scores, candidates, allowed, scaled_cost)
     if drawn is None and kept is not scaled:
-        others = np.where(kept == -np.inf, scaled, np.float32(-np.inf))
-        drawn = _first_of(others, candidates, allowed, scaled_cost)
+        drawn = _first_of(np.where(kept == -np.inf, scaled, -np.inf), candidates, allowed, scaled_cost)
     if text is not None:
         text.note(kept, drawn)
     return drawn

@@ -11,12 +11,11 @@ from functools import lru_cache
 
 from completion.next_edit.rewrites import is_word, tokenise
 
-WORD = re.compile(r"[^\W\d]\w*")
-"""A name, keyword or word of a text."""
 MAX_LINES = 6
 """Maximum number of lines of a hunk, before it, that others are compared with."""
 _MIN_SAME = 0.5  # share of the tokens of two analogous texts that agree
 _MIN_TOKENS = 4  # of a text: shorter ones are alike by chance
+_WORD = re.compile(r"[^\W\d]\w*")
 _NO_PUNCTUATION = re.compile(r"[\w\s]+")
 
 
@@ -33,16 +32,16 @@ def analogies(
     If `new` is nothing, only texts with the same words qualify. If it is `old` with lines before or after it, those do
     whose own words are words of these lines. `marks` is the `punctuation` of each line.
     """
-    shapes = [shape(line) for line in old]
-    if sum(map(len, shapes)) < _MIN_TOKENS or not any(WORD.search(line) for line in old) or len(old) > MAX_LINES:
+    shapes = [_shape(line) for line in old]
+    if sum(map(len, shapes)) < _MIN_TOKENS or not any(_WORD.search(line) for line in old) or len(old) > MAX_LINES:
         return
     added = _added(old, new)
-    first = next(number for number, ours in enumerate(shapes) if ours)
+    first = next(number for number, shape in enumerate(shapes) if shape)
     wanted = punctuation(old[first])
     for at in range(len(lines) - len(old) + 1):
         if marks[at + first] == wanted:
             there = lines[at : at + len(old)]
-            if all(shape(line) == ours for line, ours in zip(there, shapes, strict=True)):
+            if all(_shape(line) == shape for line, shape in zip(there, shapes, strict=True)):
                 names = _names(old, there, 1.0 if not new else _MIN_SAME)
                 own = {ours for ours, theirs in (names or {}).items() if ours != theirs}
                 if names is not None and (added is None or not own or not own.isdisjoint(added)):
@@ -54,19 +53,19 @@ def _added(old: Sequence[str], new: Sequence[str]) -> set[str] | None:
     above, below = new[: -len(old)], new[len(old) :]
     for added, kept in ((below, new[: len(old)]), (above, new[-len(old) :])):
         if tuple(kept) == tuple(old):
-            return {word for line in added for word in WORD.findall(line)}
+            return {word for line in added for word in _WORD.findall(line)}
     return None
 
 
 @lru_cache(maxsize=1 << 14)
-def shape(line: str) -> tuple[str, ...]:
+def _shape(line: str) -> tuple[str, ...]:
     """Return the tokens of a line with one symbol for each word."""
-    return tuple("w" if WORD.match(token.text) else token.text for token in tokenise(line))
+    return tuple("w" if _WORD.match(token.text) else token.text for token in tokenise(line))
 
 
 def forget_lines() -> None:
     """Free what was kept of lines, so that it need not be computed again."""
-    shape.cache_clear()
+    _shape.cache_clear()
 
 
 def _names(old: Sequence[str], there: Sequence[str], min_same: float) -> dict[str, str] | None:
@@ -88,11 +87,10 @@ def _names(old: Sequence[str], there: Sequence[str], min_same: float) -> dict[st
 
 def _renamed(line: str, names: dict[str, str], old: Sequence[str], there: Sequence[str]) -> str:
     """Return a new line with the names and the indentation of the analogous text."""
-    ours, theirs = indent_of(old[0]), indent_of(there[0])
+    ours, theirs = _indent(old[0]), _indent(there[0])
     line = theirs + line[len(ours) :] if line.startswith(ours) and line.strip() else line
-    return WORD.sub(lambda word: names.get(word.group(), word.group()), line)
+    return _WORD.sub(lambda word: names.get(word.group(), word.group()), line)
 
 
-def indent_of(line: str) -> str:
-    """Return the blanks that a line begins with."""
+def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]

@@ -16,10 +16,6 @@ from completion.next_edit.taught_rewrites import line_pairs, rewrites
 
 MAX_EDITS = 6
 """Maximum number of edits that candidates are made from, the last ones, in lines without a diagnostic."""
-DEPENDENT = "dependent"
-"""Kind of a candidate that an edit makes necessary without being repeated."""
-GAP = "\0"
-"""Where the model writes the rest of a candidate's new lines."""
 REPORTED = "reported"
 """Kind of a candidate that takes away a word which a diagnostic of its line names."""
 _MAX_HUNK_LINES = 12  # of an edit that teaches rewrites
@@ -39,7 +35,7 @@ class Candidate:
         line: First line that it replaces, from 0.
         old: Lines that it replaces; never empty.
         new: Lines in their place.
-        kinds: What proposed it: kinds of rewrites, "analogy", "combined", `REPORTED`, `DEPENDENT`.
+        kinds: What proposed it: kinds of rewrites, "analogy", "combined", `REPORTED`.
         edit: Index of the newest edit that taught it.
         column: Column of the first changed text.
         taught_at: Line and column, in the document now, of the edit that taught it.
@@ -63,11 +59,6 @@ class Candidate:
     def end(self) -> int:
         """Line after the last one that it replaces."""
         return self.line + len(self.old)
-
-    @property
-    def is_dependent(self) -> bool:
-        """Whether an edit makes it necessary without being repeated: the rules' gate says nothing about it."""
-        return DEPENDENT in self.kinds
 
     @property
     def is_part(self) -> bool:

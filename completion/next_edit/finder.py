@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.edits import NextEdit, NextEditRequest, fingerprint
-from completion.next_edit.dependents import judged_dependents
 from completion.next_edit.gate import INVOKED_FROM, JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge
 from completion.next_edit.proposals import Proposal, judged_features, proposals
@@ -33,8 +32,8 @@ def next_edits(
     """Return the edits to show, none of which overlaps another: those after the last edit, then those before it.
 
     What is sure by the rules alone is returned at once. Otherwise the model judges, place by place, until it finds
-    edits to show: those of later places are found when the user has answered these. Last come the dependent edits, some
-    of which the model writes. A manual request gets the likeliest edit where there is none to show.
+    edits to show: those of later places are found when the user has answered these. A manual request gets the likeliest
+    edit where there is none to show.
 
     Raises:
         CancelledError: Soon after `cancel`.
@@ -53,10 +52,6 @@ def next_edits(
         judged += [_edit(each, _judged(each, request, judge, gate, session, cancel)) for each in rivals]
         if shown := without_overlaps([edit for edit in judged if edit.probability >= SHOWN_FROM]):
             return tuple(shown)
-    for dependent, judgement in judged_dependents(request, judge, session, parsing, cancel):
-        judged.append(_edit(dependent, gate.dependent(judgement.ratio)))
-        if judged[-1].probability >= SHOWN_FROM:
-            return (judged[-1],)
     likely = [edit for edit in judged if request.invoked and edit.probability >= INVOKED_FROM]
     return tuple(without_overlaps(likely)[:1])
 

@@ -20,9 +20,6 @@ SHOWN_FROM = 0.35
 INVOKED_FROM = 0.15
 """Probability from which the likeliest edit is shown for a manual request: the user looks, and most of the less likely
 ones are absurd."""
-DEPENDENT_NATS = 0.6
-"""Log-likelihood ratio, in nats, from which a dependent edit is rather right than wrong: the model's preference for it
-then gives `SHOWN_FROM`. When it was chosen, the wrong ones of one half of the release replays were below -7."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +46,10 @@ class GateWeights:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Two regressions: by the rules alone, and by its logit and the model's judgement.
-
-    Attributes:
-        dependent_nats: As `DEPENDENT_NATS`.
-    """
+    """Two regressions: by the rules alone, and by its logit and the model's judgement."""
 
     rules: GateWeights
     both: GateWeights
-    dependent_nats: float = DEPENDENT_NATS
-
-    def dependent(self, ratio: float) -> float:
-        """Return the probability that a dependent edit is right, by its log-likelihood ratio alone."""
-        return GateWeights({"ratio": (self.dependent_nats, 1.0, 1.0)}, 0.0).probability({"ratio": ratio})
 
     @classmethod
     def shipped(cls) -> Gate:

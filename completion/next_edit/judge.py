@@ -1,27 +1,24 @@
 """The model's judgement of a candidate: how likely it finds the changed lines, and the lines as they are.
 
 Both texts are branches of one tree after the same prompt: the edit history as a diff, then the document around the
-lines, suffix first. After such a prompt the model also writes what a candidate leaves open.
+lines, suffix first.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession
 from completion.cancellation import CancelToken
 from completion.changed_span import changed_span
-from completion.edits import LineEdit, NextEditRequest
+from completion.edits import LineEdit
 from completion.model.causal_model import CausalModel, Logits
-from completion.model.tokenizer import CodeTokenizer
-from completion.next_edit.candidates import GAP, Candidate
-from completion.next_edit.rewrites import CLOSERS, OPENERS
+from completion.next_edit.candidates import Candidate
 from completion.prompt.pace import PromptBudget
-from completion.prompt.planner import Prompt, PromptPlanner
+from completion.prompt.planner import Prompt, PromptPlanner, Tokenizer
 from completion.request import CacheMode, CompletionRequest
 from drafting.arrays import FloatArray
 
@@ -30,8 +27,6 @@ BUDGET = PromptBudget(prefix_tokens=256, suffix_tokens=96, context_tokens=512)
 
 MAX_SCORED_TOKENS = 128
 """Maximum number of tokens that are scored: what both texts begin with, and the rest of each."""
-MAX_WRITTEN_TOKENS = 24
-"""Maximum number of tokens that are written where a candidate leaves a gap: an argument, the rest of a line."""
 _SCORED_END = 8  # tokens of the end that both texts have, which tell whether it fits the difference
 
 
@@ -72,7 +67,7 @@ class Question:
 class Judge:
     """Scores candidates with one model."""
 
-    def __init__(self, model: CausalModel, tokenizer: CodeTokenizer, planner: PromptPlanner) -> None:
+    def __init__(self, model: CausalModel, tokenizer: Tokenizer, planner: PromptPlanner) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._planner = planner
@@ -128,68 +123,6 @@ class Judge:
             session.truncate(len(question.prompt.tokens) - 1)  # drops the scored rows
         new, old = chances[: len(question.new)], [*chances[:shared], divergence, *chances[len(question.new) :]]
         return Judgement(new, np.array(old, np.float32), shared)
-
-    def written(
-        self, request: NextEditRequest, candidate: Candidate, session: KVSession, cancel: CancelToken
-    ) -> Candidate | None:
-        """Return a candidate with its gap written; None if the model writes nothing there or does not come to an end.
-
-        The text ends before what separates it from what follows in its brackets.
-
-        Raises:
-            CancelledError: Soon after `cancel`.
-        """
-        above = "".join(f"{line}\n" for line in request.lines[: candidate.line])
-        before, _, after = "\n".join(candidate.new).partition(GAP)
-        prompt = self._planner.plan(
-            CompletionRequest(
-                prefix=above + before.rstrip(" \t"),
-                suffix="\n".join([after, *request.lines[candidate.end :]]),
-                language=request.language,
-                path=request.path,
-                history="".join(edit.hunk() for edit in request.edits),
-                outline=False,
-                healing=False,
-            ),
-            BUDGET,
-        )
-        text = until_end(self._greedy(prompt, session, cancel), after)
-        text = text.lstrip() if before[-1:] in ("", " ", "\t") else text
-        return replace(candidate, new=tuple((before + text + after).split("\n"))) if text else None
-
-    def _greedy(self, prompt: Prompt, session: KVSession, cancel: CancelToken) -> str:
-        """Return the likeliest continuation of a prompt, with a mark of its end if that came: a line's end."""
-        session.prepare(prompt, CacheMode.PIE, cancel)
-        written: list[int] = []
-        try:
-            while len(written) < MAX_WRITTEN_TOKENS:
-                row = np.array([(prompt.tokens[-1], *written)[-1]], np.int32)
-                parent = np.array([len(written) - 1], np.int32)
-                token = int(self._model.score(row, parent, session.cache, cancel).argmax()[0])
-                session.cache.keep(range(len(written) + 1))
-                text = self._tokenizer.decode(written).decode("utf-8", "replace")
-                if token in self._tokenizer.stop_ids or "\n" in text.lstrip():
-                    return text + "\n"
-                written.append(token)
-        finally:
-            session.truncate(len(prompt.tokens) - 1)
-        return self._tokenizer.decode(written).decode("utf-8", "replace")
-
-
-def until_end(text: str, after: str) -> str:
-    """Return a text up to the end of its line, or up to what separates it from the rest; "" if it has no end."""
-    depth, quote = 0, ""
-    following = next(iter(re.findall(r"\w+|.", after)), "\n")
-    for at in range(len(text) - len(text.lstrip()), len(text)):
-        mark = text[at]
-        is_end = not quote and depth == 0 and (mark in (*CLOSERS, ",") or text.startswith(following, at))
-        if mark == "\n" or is_end:
-            return "" if quote or depth > 0 else text[:at].rstrip()
-        if mark in "\"'`":
-            quote = "" if quote == mark else quote or mark
-        elif not quote:
-            depth += (mark in OPENERS) - (mark in CLOSERS)
-    return ""
 
 
 def _without_end(one: Sequence[int], other: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -90,17 +90,6 @@ def proposals(
         CancelledError: The token that `parsing` watches was cancelled.
     """
     found = _nearest(candidates(lines, edits, parsing.raise_if_cancelled, diagnostics), lines, edits)
-    made = with_syntax(found, lines, edits, language, parsing)
-    return [each for each in made if each.syntax.orphan or not _is_bold(each.candidate, edits)]
-
-
-def with_syntax(
-    found: Sequence[Candidate], lines: Sequence[str], edits: Sequence[LineEdit], language: str, parsing: Parsing
-) -> list[Proposal]:
-    """Return candidates with what the parse tree says about them, without those that would add syntax errors.
-
-    The arguments and errors are those of `proposals`.
-    """
     if not found:
         return []
     before = list(lines)
@@ -112,7 +101,7 @@ def with_syntax(
     return [
         Proposal(candidate, syntax, len(edits) - 1 - candidate.edit, edits[candidate.edit], written)
         for candidate, syntax in zip(found, facts, strict=True)
-        if not syntax.breaks
+        if not syntax.breaks and (syntax.orphan or not _is_bold(candidate, edits))
     ]
 
 

@@ -71,7 +71,7 @@ def syntax_of_changes(
         language: LSP language identifier.
         changes: Changes of the document.
     """
-    document, earlier = Parsed.of(lines, language), Parsed.of(before, language)
+    document, earlier = _Parsed.of(lines, language), _Parsed.of(before, language)
     if document is None or earlier is None:
         return [ChangeSyntax() for _ in changes]
     gone = _words(set(before) - set(lines))
@@ -84,7 +84,7 @@ def _words(lines: Iterable[str]) -> set[str]:
     return {word for line in lines for word in _WORD.findall(line)}
 
 
-def _facts(document: Parsed, change: LineChange, orphans: set[str]) -> ChangeSyntax:
+def _facts(document: _Parsed, change: LineChange, orphans: set[str]) -> ChangeSyntax:
     here, there = document.node(change.line, change.column), document.node(*change.taught_at)
     made = document.after(change)
     changed = [*document.lines[: change.line], *change.new]
@@ -105,7 +105,7 @@ def _facts(document: Parsed, change: LineChange, orphans: set[str]) -> ChangeSyn
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class _Parsed:
     """A document and its tree.
 
     Attributes:
@@ -122,8 +122,7 @@ class Parsed:
     lexer: Lexer
 
     @classmethod
-    def of(cls, lines: Sequence[str], language: str) -> Parsed | None:
-        """Parse a document; None for a language without a grammar."""
+    def of(cls, lines: Sequence[str], language: str) -> _Parsed | None:
         encoded = [line.encode("utf-8", "replace") for line in lines]
         source = b"\n".join(encoded)
         starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))[:-1]

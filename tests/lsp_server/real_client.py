@@ -29,6 +29,7 @@ class RealClient:
         self.result = None
         self.stopped = False
         self.watched = []
+        self.questions = []
         self._record("draftline/partialCompletion", self.partials)
         self._record("draftline/partialEdit", self.partial_edits)
         self._record("draftline/status", self.statuses)
@@ -46,6 +47,18 @@ class RealClient:
             record.append(params)
             async with self.received:
                 self.received.notify_all()
+
+    def answer_questions(self, title, left_open=None):
+        """Answer every question with the action of a title, or none; a title "" waits for `left_open`."""
+
+        @self.lsp.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)
+        async def choose(params):
+            self.questions.append(params)
+            async with self.received:
+                self.received.notify_all()
+            if title == "":
+                await left_open.wait()
+            return next((action for action in params.actions if action.title == title), None)
 
     async def until(self, condition, timeout_s=60):
         """Wait until notifications of the server make a condition true."""

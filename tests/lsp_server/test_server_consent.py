@@ -62,17 +62,7 @@ async def asked(start_client):
 
     async def start(answer, folders, **options):
         client = RealClient()
-        client.questions = []
-
-        @client.lsp.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)
-        async def choose(params):
-            client.questions.append(params)
-            async with client.received:
-                client.received.notify_all()
-            if answer == "":
-                await left_open.wait()
-            return next((action for action in params.actions if action.title == answer), None)
-
+        client.answer_questions(answer, left_open)
         return await start_client(client, folders=folders, **options)
 
     yield start

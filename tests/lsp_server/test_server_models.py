@@ -22,15 +22,7 @@ async def asked(start_client):
 
     async def start(**options):
         client = RealClient()
-        client.questions = []
-
-        @client.lsp.feature(types.WINDOW_SHOW_MESSAGE_REQUEST)
-        async def choose(params):
-            client.questions.append(params)
-            async with client.received:
-                client.received.notify_all()
-            return next(action for action in params.actions if action.title == REFUSE)
-
+        client.answer_questions(REFUSE)
         return await start_client(client, model="auto", **options)
 
     return start

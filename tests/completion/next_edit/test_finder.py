@@ -121,20 +121,3 @@ def test_a_manual_request_gets_the_likeliest_edit_where_an_automatic_one_gets_no
     assert lines(-1.2, invoked=False) == []
     assert lines(-1.2, invoked=True) == [2]
     assert lines(-4.0, invoked=True) == []
-
-
-def test_what_an_edit_makes_necessary_elsewhere_is_found_by_the_models_judgement(tiny_model: LoadedModel) -> None:
-    planner = PromptPlanner(tiny_model.tokenizer, detect_format(tiny_model.tokenizer.special, "tiny"))
-    judge = Judge(tiny_model.model, tiny_model.tokenizer, planner)
-    lines = ("def f(a, flag):", "    pass", "", "def g(flag):", "    f(1)")
-    request = NextEditRequest(lines, (LineEdit(0, ("def f(a):",), (lines[0],)),), "python", "a.py")
-
-    def found(nats: float, refused: tuple[str, ...] = ()) -> list[NextEdit]:
-        gate, session = replace(Gate.shipped(), dependent_nats=nats), KVSession(tiny_model.model, SessionSettings())
-        asked = replace(request, refused=refused)
-        return list(next_edits(asked, judge, gate, session, IN_PROCESS, CancelToken()))
-
-    [edit] = found(-1e3)
-    assert (edit.line, edit.old, edit.new) == (4, ("    f(1)",), ("    f(1, flag)",))
-    assert found(1e3) == []
-    assert found(-1e3, (edit.fingerprint,)) == []

@@ -7,10 +7,10 @@ import pytest
 
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
-from completion.edits import LineEdit, NextEditRequest
+from completion.edits import LineEdit
 from completion.model.loading import LoadedModel
-from completion.next_edit.candidates import DEPENDENT, GAP, Candidate, candidates
-from completion.next_edit.judge import MAX_SCORED_TOKENS, Judge, Question, until_end
+from completion.next_edit.candidates import Candidate, candidates
+from completion.next_edit.judge import MAX_SCORED_TOKENS, Judge, Question
 from completion.prompt.fim_format import detect_format
 from completion.prompt.planner import PromptPlanner
 
@@ -92,34 +92,3 @@ def test_an_insertion_is_judged_with_the_line_below_it(judge: Judge, tiny_model:
     texts = [tiny_model.tokenizer.decode(text).decode() for text in (question.new, question.old)]
     assert texts[1].startswith("y = ")
     assert texts[0] == "z = 1\n" + texts[1]
-
-
-def test_a_gap_is_written_with_the_likeliest_tokens_and_keeps_what_stands_around_it(
-    judge: Judge, tiny_model: LoadedModel
-) -> None:
-    session = KVSession(tiny_model.model, SessionSettings())
-    request = NextEditRequest(tuple(LINES), tuple(EDITS), "python", "a.py")
-    place = Candidate(2, (LINES[2],), (f"x = zstandard.open(1, {GAP})",), frozenset({DEPENDENT}), 0)
-    written = [judge.written(request, place, session, CancelToken()) for _ in range(2)]
-    assert written[0] == written[1]
-    if written[0] is not None:
-        (line,) = written[0].new
-        assert line.startswith("x = zstandard.open(1, ")
-        assert line.endswith(")")
-
-
-@pytest.mark.parametrize(
-    ("text", "after", "expected"),
-    [
-        (" retries)\n", ")", " retries"),
-        (' {"a": [1, 2]}, 3', ", b)", ' {"a": [1, 2]}'),
-        (' "a, b")', ")", ' "a, b"'),
-        ("await fetch(x)", " fetch(x)", "await"),
-        ("\n    size,\n", ",", "\n    size"),
-        (")", ")", ""),
-        (" a + ", ")", ""),
-        (" (1 + 2\n", ")", ""),
-    ],
-)
-def test_what_is_written_ends_before_what_follows_it(text: str, after: str, expected: str) -> None:
-    assert until_end(text, after) == expected
