@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from drafting.arrays import FloatArray
+from drafting.arrays import FloatArray, IntArray
 from drafting.compiled import compiled, compiled_within
 
 MIN_GAIN = 1.03
@@ -81,7 +81,7 @@ class StepCosts:
 
 
 @compiled
-def best_cut(path_probabilities: FloatArray, costs_ms: FloatArray) -> int:
+def best_cut(path_probabilities: FloatArray, best_first: IntArray, costs_ms: FloatArray) -> int:
     """Return how many nodes of a best-first list to keep: the number with the most expected tokens a millisecond.
 
     A step is expected to emit E(n) = 1 + Σ path probabilities tokens, since a node is accepted exactly if its whole
@@ -89,12 +89,13 @@ def best_cut(path_probabilities: FloatArray, costs_ms: FloatArray) -> int:
     bump in C. Source: goodput, "Optimizing Speculative Decoding for Serving Large Language Models Using Goodput".
 
     Args:
-        path_probabilities: Path probabilities in the order in which nodes would be added.  # [nodes]
+        path_probabilities: Path probability of each candidate.
+        best_first: The candidates in the order in which they would become nodes.  # [nodes]
         costs_ms: C(0) … C(nodes), or more.  # [≥ nodes + 1]
     """
     expected, cut, best_goodput = 1.0, 0, min_goodput(costs_ms)
-    for node in range(min(len(path_probabilities), len(costs_ms) - 1)):
-        expected += path_probabilities[node]
+    for node in range(min(len(best_first), len(costs_ms) - 1)):
+        expected += path_probabilities[best_first[node]]
         if expected / costs_ms[node + 1] > best_goodput:
             cut, best_goodput = node + 1, expected / costs_ms[node + 1]
     return cut

@@ -128,7 +128,10 @@ def _matched(pool: Pool, lookup: int) -> int:
 
 @compiled_within
 def _contains(tokens: IntArray, first: int, stop: int, token: int) -> bool:
-    return bool(np.any(tokens[first:stop] == token))
+    for i in range(first, stop):  # numba takes a quarter of a second to compile `np.any`
+        if tokens[i] == token:
+            return True
+    return False
 
 
 @compiled_within
@@ -190,4 +193,4 @@ def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms:
         if pool.tokens[best] >= len(sources.final) or not sources.final[pool.tokens[best]]:
             here, path = np.int64(node), np.float64(pool.paths[best])  # the types of a call by Python
             expand(pool, sources, calibration, here, path)  # type: ignore[arg-type]
-    return best_cut(pool.paths[pool.picked[: pool.size[1]]], costs_ms)
+    return best_cut(pool.paths, pool.picked[: pool.size[1]], costs_ms)

@@ -74,7 +74,8 @@ def draw(
     if text is not None and allowed is not None:
         text.weigh(scores)
         allowed = text.watched(allowed)
-    _add_noise(scores, np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD))
+    weakest = scores.max() - _NOISE_RANGE_NATS
+    _add_noise(scores, weakest, np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD))
     drawn = _first_of(scores, candidates, allowed, scaled_cost)
     if drawn is None and kept is not scaled:
         drawn = _first_of(np.where(kept == -np.inf, scaled, -np.inf), candidates, allowed, scaled_cost)
@@ -112,9 +113,8 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 
 @compiled
-def _add_noise(scores: FloatArray, seed: np.uint64, position: np.uint64) -> None:
-    """Add Gumbel noise, a function of seed, position and token, to every score that can still win.  # [vocab]."""
-    weakest = np.max(scores) - _NOISE_RANGE_NATS
+def _add_noise(scores: FloatArray, weakest: np.float32, seed: np.uint64, position: np.uint64) -> None:
+    """Add Gumbel noise, a function of seed, position and token, to every score above `weakest`.  # [vocab]."""
     golden = np.uint64(0x9E3779B97F4A7C15)
     key = _mixed(_mixed(seed + golden) + position * golden)
     for token in range(len(scores)):

@@ -12,6 +12,10 @@ from drafting.draft_budget import StepCosts, best_cut
 CPU = StepCosts({0: 25.0, 1: 30.0, 3: 29.0, 7: 41.0, 15: 58.0}, 31)
 
 
+def _kept(ranked, costs_ms):
+    return best_cut(ranked, np.arange(len(ranked), dtype=np.int32), costs_ms)
+
+
 def test_costs_never_fall_and_extend_past_the_last_timing():
     costs = CPU.costs_ms
     assert len(costs) == 32
@@ -21,23 +25,23 @@ def test_costs_never_fall_and_extend_past_the_last_timing():
 
 
 def test_unlikely_nodes_are_all_cut():
-    assert best_cut(np.full(16, 0.02, dtype=np.float32), CPU.costs_ms) == 0
+    assert _kept(np.full(16, 0.02, dtype=np.float32), CPU.costs_ms) == 0
 
 
 def test_a_likely_chain_is_kept_whole():
-    assert best_cut(np.full(31, 0.98, dtype=np.float32), CPU.costs_ms) == 31
+    assert _kept(np.full(31, 0.98, dtype=np.float32), CPU.costs_ms) == 31
 
 
 def test_the_cut_gets_past_a_bump_in_the_costs():
     stairs = StepCosts({0: 10.0, 1: 16.0, 4: 16.0}, 4)
-    assert best_cut(np.array([0.5, 0.5, 0.5, 0.5], dtype=np.float32), stairs.costs_ms) == 4
-    assert best_cut(np.array([0.5], dtype=np.float32), stairs.costs_ms) == 0
+    assert _kept(np.array([0.5, 0.5, 0.5, 0.5], dtype=np.float32), stairs.costs_ms) == 4
+    assert _kept(np.array([0.5], dtype=np.float32), stairs.costs_ms) == 0
 
 
 @given(st.lists(st.floats(0, 1), max_size=20))
 def test_the_cut_is_the_best_of_all_cuts(probabilities):
     ranked = np.array(sorted(probabilities, reverse=True), dtype=np.float32)
-    kept = best_cut(ranked, CPU.costs_ms)
+    kept = _kept(ranked, CPU.costs_ms)
     goodputs = [(1 + ranked[:n].sum()) / CPU.costs_ms[n] for n in range(len(ranked) + 1)]
     assert kept == 0 or goodputs[kept] >= max(goodputs) - 1e-6
     if kept == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from dataclasses import replace
@@ -59,12 +60,14 @@ _FIRST_EDITS = NextEditRequest(
 
 def compile_pass(progress: Progress) -> None:
     """Compile the kernels of a pass into numba's cache."""
+    gc.disable()  # numba keeps nearly all that it makes
     rehearse()
     progress(FIRST_START, 1.0)
 
 
 def compile_rest(progress: Progress) -> None:
     """Compile the kernels of drafters, grammar and sampling into numba's cache."""
+    gc.disable()
     Drafters.warm_up()
     Grammars().load(_FIRST.language)
     draw(np.zeros(1, np.float32), Sampling(temperature=1.0), 0)
