@@ -109,6 +109,7 @@ class Architecture:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not math.isfinite(value):
                 raise ValueError(f"{name} is {value!r}; it must be a finite number")
+            object.__setattr__(self, name, float(value))  # kernels take no integer in its place
         if self.heads % self.kv_heads:
             raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} key-value heads evenly")
         if self.head_dim % 2:
