@@ -5,8 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
 
@@ -20,7 +23,6 @@ from completion.host.engine_protocol import EngineLike
 from completion.host.server import HostSettings
 from completion.model.int8.rehearsal import rehearse
 from completion.model.sampling import draw
-from completion.model.store.apart import begin_apart
 from completion.paths import writing_to
 from completion.progress import FIRST_START, Progress, share, silent
 from completion.request import (
@@ -58,20 +60,23 @@ _FIRST_EDITS = NextEditRequest(
 )
 
 
-def compile_pass(progress: Progress) -> None:
-    """Compile the kernels of a pass into numba's cache."""
-    gc.disable()  # numba keeps nearly all that it makes
-    rehearse()
-    progress(FIRST_START, 1.0)
-
-
-def compile_rest(progress: Progress) -> None:
+def _compile_rest() -> None:
     """Compile the kernels of drafters, grammar and sampling into numba's cache."""
-    gc.disable()
     Drafters.warm_up()
     Grammars().load(_FIRST.language)
     draw(np.zeros(1, np.float32), Sampling(temperature=1.0), 0)
-    progress(FIRST_START, 1.0)
+
+
+def _compile(compile_kernels: Callable[[], None]) -> None:
+    """Do so in a process that ends with its parent."""
+    Thread(target=_end_with, args=(parent_process(),), daemon=True).start()
+    gc.disable()  # numba keeps nearly all that it makes: looking for the rest took a tenth of the time
+    compile_kernels()
+
+
+def _end_with(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None:
@@ -81,15 +86,17 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
         DraftlineError: The model cannot be loaded.
         StorageError: The image cannot be written.
     """
-    Thread(target=import_module, args=("drafting.machine_code.compiler",)).start()  # a child reads the model meanwhile
-    note_calls()
-    calls = (f"{__name__}:{each.__name__}" for each in (compile_pass, compile_rest))
-    compilers = [begin_apart(call, _LONGEST_COMPILATION_S) for call in calls]
+    import_module("drafting.machine_code.compiler")  # once for this process and its copies
+    process = get_context("fork").Process if sys.platform == "linux" else get_context("spawn").Process
+    compilers = [process(target=_compile, args=(each,), daemon=True) for each in (rehearse, _compile_rest)]
+    for each in compilers:
+        each.start()
 
     def wait() -> None:
         for each in compilers:
-            each.join()
+            each.join(_LONGEST_COMPILATION_S)
 
+    note_calls()
     compile_after(wait)
     loaded = load_engine(settings, share(progress, 0.0, 0.5), mapped=True, is_first=True)
     _use_all(loaded.engine, share(progress, 0.5, 1.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import pkgutil
@@ -14,9 +13,7 @@ from typing import IO, cast
 
 from completion.errors import ModelError
 from completion.paths import module_environment
-from completion.progress import Progress, called_after, silent
-
-_log = logging.getLogger(__name__)
+from completion.progress import Progress, called_after
 
 
 def run_apart(function: str, *arguments: object, progress: Progress, limit_s: float | None = None) -> None:
@@ -52,20 +49,6 @@ def run_apart(function: str, *arguments: object, progress: Progress, limit_s: fl
             ) from None
         finally:
             child.kill()  # if the progress callback raised; without effect at the end
-
-
-def begin_apart(function: str, limit_s: float) -> Thread:
-    """Call `function(progress)` in a child process; return a thread that ends with it. If it fails, that is logged."""
-
-    def run() -> None:
-        try:
-            run_apart(function, progress=silent, limit_s=limit_s)
-        except ModelError as error:
-            _log.warning("%s has not ended: %s", function, error)
-
-    following = Thread(target=run, daemon=True)
-    following.start()
-    return following
 
 
 def _follow(messages: IO[bytes], progress: Progress) -> None:
