@@ -128,10 +128,10 @@ def _matched(pool: Pool, lookup: int) -> int:
 
 @compiled_within
 def _contains(tokens: IntArray, first: int, stop: int, token: int) -> bool:
+    found = False
     for i in range(first, stop):  # numba takes a quarter of a second to compile `np.any`
-        if tokens[i] == token:
-            return True
-    return False
+        found |= tokens[i] == token
+    return found
 
 
 @compiled_within

@@ -110,7 +110,8 @@ def test_whatever_numbers_a_config_has_it_is_refused_or_kernels_can_use_them(tmp
     assert min(found.heads, found.kv_heads, found.layers, found.head_dim // 2, found.hidden_size) > 0
     assert found.intermediate_size > 0
     assert all(window >= 1 for window in map(found.window_of, range(min(found.layers, 100))))
-    factors = (found.norm_epsilon, found.attention_scale, found.logits_scale, found.embedding_scale, found.residual_scale)
+    scales = (found.attention_scale, found.embedding_scale, found.residual_scale, found.logits_scale)
+    factors = (found.norm_epsilon, *scales)
     assert {type(each) for each in factors} == {float}  # kernels are compiled for floats
     assert np.isfinite(factors).all()
     assert np.isfinite(angles).all()
