@@ -24,9 +24,10 @@ _ACTIVATIONS: dict[str, Activation] = {
 }
 _MAX_SIZE = 1 << 24
 """Maximum of any size: 64 times the largest vocabulary that exists. Products of two fit in 64 bits."""
+_MAX_LAYERS = 1 << 12
+"""Maximum number of layers, some of which are listed: 32 times that of the deepest model that exists."""
 _SIZES = (
     "hidden_size",
-    "layers",
     "heads",
     "kv_heads",
     "head_dim",
@@ -103,6 +104,7 @@ class Architecture:
         Raises:
             ValueError: One of them is no number of its kind, or out of its range.
         """
+        check_size("layers", self.layers, _MAX_LAYERS)
         for name in _SIZES:
             check_size(name, getattr(self, name))
         for name in _FACTORS:
@@ -147,14 +149,14 @@ class Architecture:
         return cls(**{**values, **rotary, "windowed_layers": tuple(values["windowed_layers"])})
 
 
-def check_size(name: str, value: object) -> None:
+def check_size(name: str, value: object, maximum: int = _MAX_SIZE) -> None:
     """Check a number of channels, layers or tokens.
 
     Raises:
         ValueError: It is no whole number, or no model has so few or many.
     """
-    if type(value) is not int or not 1 <= value <= _MAX_SIZE:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {_MAX_SIZE:,}")
+    if type(value) is not int or not 1 <= value <= maximum:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number from 1 to {maximum:,}")
 
 
 def architecture_default(model_type: str, name: str) -> Any:  # noqa: ANN401  (values of many types)
@@ -194,6 +196,7 @@ def architecture_of(given: Mapping[str, Any]) -> Architecture:
     config = {**_LLAMA_DEFAULTS, **family.defaults, **given}
     _check_supported(config, family)
     hidden, heads, layers = config["hidden_size"], config["num_attention_heads"], config["num_hidden_layers"]
+    check_size("num_hidden_layers", layers, _MAX_LAYERS)  # before they are listed
     head_dim = config.get("head_dim") or hidden // heads
     windowed = _windowed_layers(config, layers) if "sliding_window" in family.defaults else ()
     has_window_rotary = "rope_local_base_freq" in family.defaults
@@ -249,7 +252,7 @@ def _windowed_layers(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
         return tuple(layer for layer, kind in enumerate(kinds) if kind == "sliding_attention")
     if pattern := config.get("sliding_window_pattern"):
         return tuple(layer for layer in range(layers) if (layer + 1) % pattern)
-    return tuple(range(config.get("max_window_layers", 0), layers))
+    return tuple(range(max(config.get("max_window_layers", 0), 0), layers))
 
 
 def _rotary_scaling(config: Mapping[str, Any], layers: str) -> RotaryScaling:

@@ -117,6 +117,18 @@ def test_whatever_numbers_a_config_has_it_is_refused_or_kernels_can_use_them(tmp
     assert np.isfinite(angles).all()
 
 
+@pytest.mark.parametrize("model_type", ["gemma3_text", "qwen2", "mistral"])
+@pytest.mark.parametrize("values", [{"num_hidden_layers": 1 << 40}, {"max_window_layers": -(1 << 40)}])
+def test_layers_are_counted_before_they_are_listed(model_type, values):
+    config = {"model_type": model_type, **SIZES, "use_sliding_window": True, "sliding_window": 512, **values}
+    try:
+        found = architecture_of(config)
+    except ValueError as error:
+        assert "num_hidden_layers" in str(error)
+    else:
+        assert len(found.windowed_layers) <= found.layers
+
+
 @pytest.mark.parametrize("depth", [1000, 100_000])
 def test_a_config_of_nested_arrays_is_damaged(tmp_path, depth):
     (tmp_path / "config.json").write_text('{"model_type": ' + "[" * depth + "]" * depth + "}")
