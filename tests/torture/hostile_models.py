@@ -22,7 +22,24 @@ from tests.torture.world import ROOT
 MODELS = 6
 """Models of a round: packing one takes a process of its own."""
 _LOAD_S = 300.0
-_NUMBERS = ("0", "-1", "1", "3", "7", "63", "1e999", "NaN", "0.5", "1e30", "18446744073709551616", "null", '""', "[]")
+_NUMBERS = (
+    "0",
+    "-1",
+    "1",
+    "3",
+    "7",
+    "63",
+    "1e999",
+    "NaN",
+    "0.5",
+    "1e30",
+    "18446744073709551616",
+    "1099511627776",
+    "-1099511627776",
+    "null",
+    '""',
+    "[]",
+)
 _KEYS = (
     "vocab_size",
     "hidden_size",
@@ -35,6 +52,7 @@ _KEYS = (
     "rms_norm_eps",
     "rope_theta",
     "sliding_window",
+    "max_window_layers",
     "rope_scaling",
 )
 _DEEP = 100_000
@@ -63,12 +81,12 @@ def run(tally: Round, models: int = MODELS) -> None:
 
 def _mutated(folder: Path, chance: random.Random) -> Path:
     """Write a tiny model with something wrong; return its folder or file."""
-    model = write_tiny_model(folder, "llama", head_dim=32)
+    model = write_tiny_model(folder, chance.choice(("llama", "qwen2")), head_dim=32)
     config = model / "config.json"
     kind = chance.randrange(4)
     if kind == 0:
         return _gguf_with_wrong_bytes(model, chance)
-    values = json.loads(config.read_text())
+    values = json.loads(config.read_text()) | {"use_sliding_window": True}
     for key in chance.sample(_KEYS, chance.randrange(1, 3)):
         values[key] = "@" + chance.choice(_NUMBERS)
     text = json.dumps(values)
