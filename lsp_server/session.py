@@ -212,7 +212,7 @@ class Session:
     def _query(self, uri: str, position: types.Position, *, invoked: bool) -> Query | None:
         document = self.documents.get(uri)
         if document is None:
-            self.recorder.refused("", EmptyReason.NOT_OPEN)
+            self.recorder.telemetry.refused("", EmptyReason.NOT_OPEN)
             return None
         self.quiet.update(document)
         place = document.place(position)

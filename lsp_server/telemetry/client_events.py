@@ -125,7 +125,7 @@ class ClientEvents:
         """Handle a suggestion that was on the screen long enough to be read."""
         self._reports_showing = True
         if item.id in self._offers:
-            self._recorder.shown(item.id)
+            self._recorder.telemetry.shown(item.id)
             self._policy.acceptance.shown(item.id)
 
     def partly_accepted(self, event: PartAccepted) -> None:
@@ -152,7 +152,7 @@ class ClientEvents:
         offer = self._offers.pop(event.id, None)
         if offer is None:
             return
-        self._recorder.rejected(event.id, event.reason)
+        self._recorder.telemetry.rejected(event.id, event.reason)
         self._policy.acceptance.rejected(event.id)
         uri = offer.document.uri
         if event.reason is Rejection.DISMISSED:

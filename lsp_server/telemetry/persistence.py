@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lsp_server.documents.documents import Document
 from lsp_server.documents.edit_places import moved, place_after
@@ -15,8 +16,7 @@ MAX_COMPARED_CHARACTERS = 20_000
 """Maximum length of the remains that are compared; the time grows with the product of both lengths."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remains:
+class Remains(NamedTuple):
     """How much of an accepted text remains at one checkpoint.
 
     Attributes:

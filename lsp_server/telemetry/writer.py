@@ -6,8 +6,6 @@ import hashlib
 import logging
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum, auto
 from pathlib import Path
 
 from completion.errors import StorageError
@@ -24,25 +22,8 @@ _LOCK_TIMEOUT_S = 1.0
 """Maximum seconds that an attempt to write waits for another process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """An SQL statement with its values.
-
-    Attributes:
-        document: URI of a document, whose salted hash becomes the last value; None if the statement has none.
-    """
-
-    statement: str
-    values: tuple[object, ...]
-    document: str | None = None
-
-
-class Outcome(Enum):
-    """The result of writing a batch."""
-
-    WRITTEN = auto()
-    LOCKED = auto()
-    FAILED = auto()
+Write = tuple[str, tuple[object, ...]]
+"""An SQL statement with its values. It may call `digest(URI)`: the salted hash of a document's URI, "" for none."""
 
 
 class StoreWriter:
@@ -58,25 +39,27 @@ class StoreWriter:
         self._size_limit_bytes = size_limit_bytes
         self._connection: sqlite3.Connection | None = None
         self._inode = 0
-        self._salt = ""
         self._until_check = 0
         self._last_warning = ""
 
-    def write(self, batch: Sequence[Write]) -> Outcome:
-        """Write a batch in one transaction. Errors are logged and not raised: they must not disturb the editor."""
+    def write(self, batch: Sequence[Write]) -> int | None:
+        """Write a batch in one transaction; return how many were written, None if another process locks the store.
+
+        Other errors are logged and not raised: they must not disturb the editor. Then none were written.
+        """
         try:
             connection = self._current()
-            _in_one_transaction(connection, [(one.statement, self._values(one)) for one in batch])
+            _in_one_transaction(connection, batch)
         except (StorageError, sqlite3.Error, ValueError, OverflowError, TypeError) as error:
             if is_locked(error):
-                return Outcome.LOCKED
+                return None
             self._warn(len(batch), str(error))
-            return Outcome.FAILED
+            return 0
         self._until_check -= len(batch)
         if self._until_check < 0:
             self._until_check = _SIZE_CHECK_ROWS
             self._shrink(connection)
-        return Outcome.WRITTEN
+        return len(batch)
 
     def close(self) -> None:
         """Close the connection."""
@@ -93,7 +76,12 @@ class StoreWriter:
     def _open(self) -> sqlite3.Connection:
         connection = open_store(self._path, _LOCK_TIMEOUT_S)
         self._inode = _inode_of(self._path)
-        (self._salt,) = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchone()
+        (salt,) = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchone()
+
+        def digest(uri: bytes) -> str:  # without the store's salt, it does not reveal the URI
+            return hashlib.sha256(salt.encode() + b"\0" + uri).hexdigest()[:16] if uri else ""
+
+        connection.create_function("digest", 1, digest, deterministic=True)
         self._connection = connection
         return connection
 
@@ -103,13 +91,6 @@ class StoreWriter:
             shrink(connection, self._size_limit_bytes)
         except sqlite3.Error as error:
             _log.info("The telemetry store could not be shrunk: %s", error)
-
-    def _values(self, write: Write) -> tuple[object, ...]:
-        """Return the values to bind. Without the store's salt, a document's hash does not reveal its URI."""
-        if write.document is None:
-            return write.values
-        salted = f"{self._salt}\0{write.document}".encode("utf-8", "replace")
-        return (*write.values, hashlib.sha256(salted).hexdigest()[:16] if write.document else "")
 
     def _warn(self, count: int, reason: str) -> None:
         """Log why events are lost, unless the previous failure had the same reason."""
@@ -126,7 +107,7 @@ def _inode_of(path: Path) -> int:
         return 0
 
 
-def _in_one_transaction(connection: sqlite3.Connection, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+def _in_one_transaction(connection: sqlite3.Connection, statements: Sequence[Write]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         for statement, values in statements:

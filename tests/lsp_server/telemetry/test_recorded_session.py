@@ -58,7 +58,7 @@ async def editor(tmp_path):
 
 
 async def rows(editor, tmp_path, query):
-    assert editor.recorder._telemetry.flush()
+    assert editor.recorder.telemetry.flush()
     store = open_store(tmp_path / "t.sqlite3")
     try:
         return store.execute(query).fetchall()
