@@ -1,6 +1,7 @@
 """The user's quiet controls: each holds from the next key on, spares manual requests, and ends as it should."""
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 
@@ -85,7 +86,16 @@ async def test_what_is_switched_off_stays_off_in_other_servers_without_its_name_
     assert not any(name in where["off_path"].read_text() for name in ("project", "a.py", "python"))
     editor.quiet.switch(Switch(scope, URI, is_off=None), editor.document)
     assert texts(await running.ask_and_hear("2")) == ["2"]
-    assert json.loads(where["off_path"].read_text())["off"] == []
+    assert json.loads(where["off_path"].read_text())["answers"] == {}
+
+
+def test_what_an_earlier_version_switched_off_stays_off(tmp_path):
+    digest = hashlib.sha256(b"s\0language\0python").hexdigest()
+    (tmp_path / "off.json").write_text(json.dumps({"salt": "s", "off": [digest]}))
+    off = SwitchedOff(tmp_path / "off.json")
+    assert off.includes(OffScope.LANGUAGE, "python")
+    off.switch(OffScope.LANGUAGE, "python", is_off=False)
+    assert not SwitchedOff(tmp_path / "off.json").includes(OffScope.LANGUAGE, "python")
 
 
 async def test_a_switch_that_cannot_be_remembered_says_so_and_holds_until_the_server_ends():
