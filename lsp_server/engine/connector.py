@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from completion.errors import DraftlineError, EngineUnavailableError
@@ -30,6 +31,7 @@ _MAX_DEATHS = 3
 _CLOSED = "The connection to the engine was closed. Send the request again."
 
 
+@dataclass(slots=True)
 class HostConnector:
     """The connection of one client to its host. It holds a lease while it is connected, which keeps the host alive.
 
@@ -39,26 +41,24 @@ class HostConnector:
         status: The host's latest status.
     """
 
-    def __init__(
-        self,
-        options: EngineOptions,
-        on_status: Callable[[EngineStatus], None],
-        clock: Callable[[], float],
-        patience: Patience,
-    ) -> None:
-        self.status = EngineStatus()
-        self._options = options
-        self._on_status = on_status
-        self._clock = clock
-        self._patience = patience
-        self._launcher = HostLauncher(options)
-        self._watch = HostWatch(self._launcher, patience, self._open)
-        self._connecting = asyncio.Lock()
-        self._lease: HostLease | None = None
-        self._changed = asyncio.Event()
-        self._is_closed = False
-        self._failure: tuple[float, DraftlineError] | None = None
-        self._deaths = 0  # hosts that ended in a row while they started
+    options: EngineOptions
+    on_status: Callable[[EngineStatus], None]
+    clock: Callable[[], float]
+    patience: Patience
+    status: EngineStatus = field(default_factory=EngineStatus)
+    _launcher: HostLauncher = field(init=False)
+    _watch: HostWatch = field(init=False)
+    _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _lease: HostLease | None = None
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_closed: bool = False
+    _failure: tuple[float, DraftlineError] | None = None
+    _deaths: int = 0  # hosts that ended in a row while they started
+
+    def __post_init__(self) -> None:
+        """Prepare to start and watch a local host."""
+        self._launcher = HostLauncher(self.options)
+        self._watch = HostWatch(self._launcher, self.patience, self._open)
 
     async def connect(self) -> EngineStatus:
         """Find or start the host, wait until its model is ready, and return its status. Do nothing if it is ready.
@@ -70,7 +70,7 @@ class HostConnector:
             self._check_open()
             if self.status.state == "ready":
                 return self.status
-            if self._failure is not None and self._clock() < self._failure[0]:
+            if self._failure is not None and self.clock() < self._failure[0]:
                 raise self._failure[1]
             self._failure = None
             try:
@@ -80,7 +80,7 @@ class HostConnector:
             except DraftlineError as error:
                 self._deaths += isinstance(error, HostGoneError)
                 if not isinstance(error, HostGoneError) or self._deaths >= _MAX_DEATHS:
-                    self._failure = (self._clock() + _FAILURE_KEPT_S, error)
+                    self._failure = (self.clock() + _FAILURE_KEPT_S, error)
                 await self._disconnect()
                 self._note(EngineStatus("error", sentence=str(error), code=error.code))
                 raise
@@ -99,7 +99,7 @@ class HostConnector:
         connection = leased = self._lease.connection if self._lease is not None else None
         try:
             connection = connection or await self._open()
-            return await connection.health(self._patience.answer_s, memory=memory)
+            return await connection.health(self.patience.answer_s, memory=memory)
         except EngineUnavailableError:
             return None
         finally:
@@ -123,7 +123,7 @@ class HostConnector:
 
     def watched(self) -> AbstractAsyncContextManager[None]:
         """End the host if it hangs within the block. A host on another machine is never ended."""
-        if self._options.remote.is_host:
+        if self.options.remote.is_host:
             return nullcontext()
         return self._watch.waiting(lambda sentence: self._note(EngineStatus("starting", sentence=sentence)))
 
@@ -145,13 +145,13 @@ class HostConnector:
 
     async def _find_or_start(self) -> None:
         """Get a lease from the running host, or from a host that this starts."""
-        deadline = self._clock() + self._patience.start_s
+        deadline = self.clock() + self.patience.start_s
         retry_s, killed = _FIRST_RETRY_S, 0
-        while (remaining_s := deadline - self._clock()) > 0:
+        while (remaining_s := deadline - self.clock()) > 0:
             if await self._try_lease(remaining_s):
                 return
-            if self._options.remote.is_host:
-                where = self._options.remote.shown()
+            if self.options.remote.is_host:
+                where = self.options.remote.shown()
                 raise EngineUnavailableError(
                     f"No engine answers at {where}. Start one there: draftline serve --tcp HOST:PORT. Its url starts "
                     "with https if it has a --tls-certificate, else with http."
@@ -167,9 +167,9 @@ class HostConnector:
             await asyncio.sleep(retry_s)
             retry_s = min(_MAX_RETRY_S, 1.5 * retry_s)
         processes = await asyncio.to_thread(self._launcher.processes)
-        await asyncio.to_thread(self._launcher.end, processes, self._patience.end_s)
+        await asyncio.to_thread(self._launcher.end, processes, self.patience.end_s)
         raise HostGoneError(
-            f"The engine did not answer within {self._patience.start_s:g} s and was ended. A later request starts a "
+            f"The engine did not answer within {self.patience.start_s:g} s and was ended. A later request starts a "
             f"new one. Its log: {self._launcher.address().log_path}"
         )
 
@@ -185,7 +185,7 @@ class HostConnector:
         except HostGoneError:
             return False
         self._check_open()
-        remote = self._options.remote
+        remote = self.options.remote
         self._lease = HostLease(connection, self._note, remote.shown() if remote.is_host else "")
         return await self._lease.is_granted(within_s)
 
@@ -203,12 +203,12 @@ class HostConnector:
             await changed.wait()
 
     async def _open(self) -> EngineConnection:
-        path = None if self._options.remote.is_host else self._launcher.address().endpoint_path
+        path = None if self.options.remote.is_host else self._launcher.address().endpoint_path
 
         def connection() -> EngineConnection:
             from lsp_server.engine.http import connection_to  # noqa: PLC0415 - `initialize` is answered without it
 
-            return connection_to(path, self._options)
+            return connection_to(path, self.options)
 
         return await asyncio.to_thread(connection)
 
@@ -223,4 +223,4 @@ class HostConnector:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
         if not self._is_closed:
-            self._on_status(status)
+            self.on_status(status)

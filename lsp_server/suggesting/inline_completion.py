@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from completion.request import CompletionRequest
@@ -25,10 +25,11 @@ WITHDRAWN_GRACE_S = 0.4
 """Time for which a cancelled request's generation goes on, in seconds: some editors cancel just before the next one."""
 
 
+@dataclass(slots=True, kw_only=True)
 class InlineCompleter:
     """Answers queries with at most one generation per document.
 
-    Args:
+    Attributes:
         source: Returns the engine, None while it is not ready.
         policy: Decides which queries are refused.
         build_request: Builds the engine's request for a query.
@@ -37,25 +38,19 @@ class InlineCompleter:
         clock: Returns the time in seconds, monotonic.
     """
 
-    def __init__(
-        self,
-        *,
-        source: Callable[[], CompletionSource | None],
-        policy: RequestPolicy,
-        build_request: Callable[[Query], CompletionRequest],
-        on_partial: Callable[[Query, Answer, bool], None],
-        on_answer: Callable[[Query, Answer], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._source = source
-        self._policy = policy
-        self._visibility = Visibility(policy, clock)
-        self._build_request = build_request
-        self._on_partial = on_partial
-        self._on_answer = on_answer
-        self.clock = clock
-        self._states: dict[str, DocumentState] = {}
-        self._rhythm = TypingRhythm()
+    source: Callable[[], CompletionSource | None]
+    policy: RequestPolicy
+    build_request: Callable[[Query], CompletionRequest]
+    on_partial: Callable[[Query, Answer, bool], None]
+    on_answer: Callable[[Query, Answer], None]
+    clock: Callable[[], float]
+    _states: dict[str, DocumentState] = field(default_factory=dict)
+    _rhythm: TypingRhythm = field(default_factory=TypingRhythm)
+    _visibility: Visibility = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Share the policy and the clock with what decides on the screen."""
+        self._visibility = Visibility(self.policy, self.clock)
 
     @property
     def working(self) -> bool:
@@ -74,9 +69,9 @@ class InlineCompleter:
         except asyncio.CancelledError:
             asyncio.get_running_loop().call_later(WITHDRAWN_GRACE_S, self._drop_unclaimed, state, turn)
             generation = state.generation if state.turn is turn else None
-            self._on_answer(query, Answer(generation, reason=EmptyReason.CANCELLED))
+            self.on_answer(query, Answer(generation, reason=EmptyReason.CANCELLED))
             raise
-        self._on_answer(query, answer)
+        self.on_answer(query, answer)
         return answer
 
     def document_changed(self, document: Document, edits: Sequence[Edit]) -> None:
@@ -138,8 +133,8 @@ class InlineCompleter:
             state.clear()
 
     async def _decide(self, query: Query, state: DocumentState, turn: Turn) -> Answer:
-        refusal = self._policy.refusal(query.document, query.place)
-        source = self._source()
+        refusal = self.policy.refusal(query.document, query.place)
+        source = self.source()
         if refusal or source is None:
             state.clear()
             return Answer(reason=refusal or EmptyReason.NOT_READY)
@@ -168,7 +163,7 @@ class InlineCompleter:
 
     async def _debounce(self, query: Query, state: DocumentState, turn: Turn) -> EmptyReason | None:
         """Wait until an automatic query may go to the engine; return None then, else why it may not."""
-        refusal = self._policy.automatic_refusal(query.document, query.place)
+        refusal = self.policy.automatic_refusal(query.document, query.place)
         if refusal:
             return refusal
         wait_s = self._rhythm.wait_s(query.settings.debounce_ms / 1000)
@@ -181,7 +176,7 @@ class InlineCompleter:
             generation = state.generation
             if generation is None:
                 generation = state.generation = self._new_generation(query, query.situation)
-                self._run(generation, state, source, self._build_request(query))
+                self._run(generation, state, source, self.build_request(query))
             generation.note_use(query.situation, wants_all=query.invoked)
             self._send_partial(state, generation)
             # Alternatives never delay an automatic suggestion. A manual request waits for all suggestions; of a client
@@ -247,13 +242,13 @@ class InlineCompleter:
         automatic = replace(query, invoked=False)
         generation = self._new_generation(automatic, query.situation.with_accepted(first))
         generation.follows, generation.hidden = shown.id, True  # nobody sees it yet: it gets no alternatives
-        asked = self._build_request(automatic)
+        asked = self.build_request(automatic)
         suffix = asked.suffix[first.replace_after :]
         asked = replace(asked, prefix=asked.prefix + first.text, suffix=suffix, names=(), next_line=True)
 
         def start(*, ahead: bool) -> bool:
-            source = self._source()
-            policy, document = self._policy, query.document
+            source = self.source()
+            policy, document = self.policy, query.document
             refusal = policy.refusal(document, query.place) or policy.quiet.silence(document)
             if source is not None and refusal is None:
                 self._run(generation, state, source, replace(asked, ahead=ahead))
@@ -300,7 +295,7 @@ class InlineCompleter:
         if offered and streamed != generation.streamed:
             generation.streamed = streamed
             generation.is_visible = True
-            self._on_partial(query, Answer(generation, offered), generation.is_settled)
+            self.on_partial(query, Answer(generation, offered), generation.is_settled)
 
     def _drop_unclaimed(self, state: DocumentState, turn: Turn) -> None:
         if state.turn is turn:

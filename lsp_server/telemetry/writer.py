@@ -6,6 +6,7 @@ import hashlib
 import logging
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from completion.errors import StorageError
@@ -26,21 +27,21 @@ Write = tuple[str, tuple[object, ...]]
 """An SQL statement with its values. It may call `digest(URI)`: the salted hash of a document's URI, "" for none."""
 
 
+@dataclass(slots=True)
 class StoreWriter:
     """A connection to the store, which the first batch opens. One thread uses it.
 
-    Args:
+    Attributes:
         path: The store; it is created if it does not exist.
         size_limit_bytes: Size of the store above which its oldest rows are deleted.
     """
 
-    def __init__(self, path: Path, size_limit_bytes: int) -> None:
-        self._path = path
-        self._size_limit_bytes = size_limit_bytes
-        self._connection: sqlite3.Connection | None = None
-        self._inode = 0
-        self._until_check = 0
-        self._last_warning = ""
+    path: Path
+    size_limit_bytes: int
+    _connection: sqlite3.Connection | None = None
+    _inode: int = 0
+    _until_check: int = 0
+    _last_warning: str = ""
 
     def write(self, batch: Sequence[Write]) -> int | None:
         """Write a batch in one transaction; return how many were written, None if another process locks the store.
@@ -68,14 +69,14 @@ class StoreWriter:
 
     def _current(self) -> sqlite3.Connection:
         """Return the connection; a new one if the store is deleted: `draftline telemetry clear` does that meanwhile."""
-        if self._connection is not None and self._inode != _inode_of(self._path):
+        if self._connection is not None and self._inode != _inode_of(self.path):
             self._connection.close()
             self._connection = None
         return self._connection or self._open()
 
     def _open(self) -> sqlite3.Connection:
-        connection = open_store(self._path, _LOCK_TIMEOUT_S)
-        self._inode = _inode_of(self._path)
+        connection = open_store(self.path, _LOCK_TIMEOUT_S)
+        self._inode = _inode_of(self.path)
         (salt,) = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchone()
 
         def digest(uri: bytes) -> str:  # without the store's salt, it does not reveal the URI
@@ -88,7 +89,7 @@ class StoreWriter:
     def _shrink(self, connection: sqlite3.Connection) -> None:
         """Shrink the store to its limit. If another process has it locked, leave that to the next check."""
         try:
-            shrink(connection, self._size_limit_bytes)
+            shrink(connection, self.size_limit_bytes)
         except sqlite3.Error as error:
             _log.info("The telemetry store could not be shrunk: %s", error)
 
