@@ -98,7 +98,7 @@ async def _one_stream(client: EngineClient, document: str, chance: random.Random
             generation.cancel()
     try:
         async with asyncio.timeout(_ANSWER_S):
-            await generation.wait_for_end()
+            await generation.ended.wait()
     except TimeoutError:
         generation.cancel()
         left.unanswered += 1

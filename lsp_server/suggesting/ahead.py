@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
 
 from completion.request import SUPERSEDED
 from lsp_server.suggesting.generation import Generation
@@ -14,13 +14,6 @@ LOOK_S = 0.6
 96 % of the accepted suggestions were looked at for longer; few pauses within a line are as long."""
 
 
-class Start(Protocol):
-    """Starts a generation."""
-
-    def __call__(self, *, ahead: bool) -> bool:
-        """Start it and return True, or return False if it may not run. `ahead` says whether nobody waits for it yet."""
-
-
 class Ahead:
     """A generation for the text as it will be once the suggestion on the screen is accepted.
 
@@ -29,12 +22,13 @@ class Ahead:
 
     Args:
         generation: The generation, not started.
-        start: Starts it; None for the rest of a suggestion, which is there already.
+        start: Starts it and returns True, or returns False if it may not run; its argument says whether nobody waits
+            for it yet. None for the rest of a suggestion, which is there already.
     """
 
-    def __init__(self, generation: Generation, start: Start | None) -> None:
+    def __init__(self, generation: Generation, start: Callable[[bool], bool] | None) -> None:
         self.generation = generation
-        self._start = start
+        self._start = start or (lambda _ahead: True)
         self._is_started = start is None
         self._pause: asyncio.Task[None] | None = None
 
@@ -57,8 +51,7 @@ class Ahead:
         if not self._is_usable or self.generation.remainders(now) is None:
             return None
         self._end_pause()
-        is_started = self._is_started or self._has_started(ahead=False)
-        return self.generation if is_started else None
+        return self.generation if self._is_started or self._start(False) else None  # noqa: FBT003 - see the class
 
     def cancel(self) -> None:
         """Stop it."""
@@ -73,11 +66,8 @@ class Ahead:
     async def _start_after(self, shown: Generation) -> None:
         await asyncio.sleep(LOOK_S)
         if shown.is_streamed:
-            await shown.wait_for_end()
-        self._is_started = not shown.cancelled and self._has_started(ahead=True)
-
-    def _has_started(self, *, ahead: bool) -> bool:
-        return self._start is None or self._start(ahead=ahead)
+            await shown.ended.wait()
+        self._is_started = not shown.cancelled and self._start(True)  # noqa: FBT003 - see the class
 
     def _end_pause(self) -> None:
         if self._pause is not None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from completion.errors import DraftlineError, EngineUnavailableError
@@ -30,6 +30,7 @@ class CompletionSource(Protocol):
         """Yield cumulative events. Closing the generator cancels the request."""
 
 
+@dataclass(eq=False)
 class Generation:
     """A completion that the engine generates or has generated, kept as long as the user types what it suggests.
 
@@ -45,6 +46,8 @@ class Generation:
         hidden: Whether the gate hides it. Then alternatives are generated only for a manual request.
         is_visible: Whether the client has received a part of it.
         max_lines: Maximum number of its lines, 0 for no bound.
+        answerable: Set while the first suggestion can be the answer, or the generation has ended.
+        ended: Set once the generation is done, failed or cancelled.
         follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
         streamed: The latest of it that was streamed: for which query, what, whether that is complete; None at first.
         is_streamed: Whether the client gets more after its answer. If not, only manual requests make alternatives, and
@@ -53,36 +56,33 @@ class Generation:
         when_complete: Called once the first suggestion is complete, if it was not at the answer.
     """
 
-    def __init__(
-        self, id_: str, start: Situation, wanted: int = 1, *, is_streamed: bool = True, shows_start: bool = False
-    ) -> None:
-        self.id = id_
-        self.start = start
-        self.wanted = wanted
-        self.last: CompletionEvent | None = None
-        self.error: DraftlineError | None = None
-        self.cancelled = False
-        self.started_s = 0.0
-        self.first_text_s: float | None = None
-        self.hidden = False
-        self.is_visible = False
-        self.max_lines = 0
-        self.follows = ""
-        self.is_streamed = is_streamed
-        self.shows_start = shows_start
-        self.streamed: tuple[Query, tuple[Remainder, ...], bool] | None = None
-        self.when_complete: Callable[[], None] = lambda: None
-        self._typed = ""
-        self._used = asyncio.Event()
-        self._all_wanted = asyncio.Event()
-        self._answerable = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
+    id: str
+    start: Situation
+    wanted: int = 1
+    is_streamed: bool = True
+    shows_start: bool = False
+    last: CompletionEvent | None = None
+    error: DraftlineError | None = None
+    cancelled: bool = False
+    started_s: float = 0.0
+    first_text_s: float | None = None
+    hidden: bool = False
+    is_visible: bool = False
+    max_lines: int = 0
+    answerable: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    follows: str = ""
+    streamed: tuple[Query, tuple[Remainder, ...], bool] | None = None
+    when_complete: Callable[[], None] = lambda: None
+    _typed: str = ""
+    _used: asyncio.Event = field(default_factory=asyncio.Event)
+    _all_wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: asyncio.Task[None] | None = None
 
     @property
     def running(self) -> bool:
         """Whether more text may follow."""
-        return not self._ended.is_set()
+        return not self.ended.is_set()
 
     @property
     def has_text(self) -> bool:
@@ -124,10 +124,6 @@ class Generation:
             if self._task is not None:
                 self._task.cancel()
 
-    async def wait_for_first(self) -> None:
-        """Wait until the first suggestion can be the answer, or the generation has ended."""
-        await self._answerable.wait()
-
     @property
     def is_answerable(self) -> bool:
         """Whether the first suggestion is complete, or no more text changes what an answer has of it."""
@@ -147,13 +143,9 @@ class Generation:
         """Whether all suggestions so far are complete. Alternatives may follow."""
         return not self.running or (self.last is not None and 0 < len(self.last.suggestions) <= self.last.whole)
 
-    async def wait_for_end(self) -> None:
-        """Wait until the generation is done, failed or cancelled."""
-        await self._ended.wait()
-
     def _end(self) -> None:
-        self._answerable.set()
-        self._ended.set()
+        self.answerable.set()
+        self.ended.set()
 
     def remainders(self, now: Situation) -> tuple[Remainder, ...] | None:
         """Return the remainders of the suggestions at another cursor.
@@ -180,21 +172,21 @@ class Generation:
         greedy, wanted = "".join(self.last.greedy.split()), "".join(typed.split())
         return greedy.startswith(wanted) or wanted.startswith(greedy)
 
-    def certain(self, now: Situation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
-        """Return what of the remainders an answer may have: of a growing block, its first line."""
-        if self.is_streamed or self.is_first_complete or self.last is None or not left:
-            return left
-        first, *others = left
-        end = self.last.suggestions[first.index].line - first.typed
-        return (shortened(first, end, now), *others) if 0 < end < len(first.text) else left
+    def shown_of(self, left: Remainder, now: Situation, *, is_whole: bool) -> Remainder | None:
+        """Return what is shown at a cursor of the first suggestion's remainder; None if nothing of it is.
 
-    def worthwhile(self, now: Situation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
-        """Return what is worth showing of the remainders at a cursor: of the first, as much as is probably right."""
-        first, *others = left
-        suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
-        length = worthwhile_end(suggestion, first.typed, grows=not self.is_first_complete) - first.typed
-        shown = shortened(first, min(length, len(first.text)), now)
-        return (shown, *others) if shown.text.strip() and not opens_pair(shown, now) else ()
+        That is no more than an answer may have, of a growing block its first line, and as much as is probably right,
+        unless the user wants it whole.
+        """
+        suggestion = self.last.suggestions[left.index] if self.last is not None else Suggestion(left.text)
+        end = suggestion.line - left.typed
+        if 0 < end < len(left.text) and not (self.is_streamed or self.is_first_complete):
+            left = shortened(left, end, now)
+        if is_whole:
+            return left
+        length = worthwhile_end(suggestion, left.typed, grows=not self.is_first_complete) - left.typed
+        shown = shortened(left, min(length, len(left.text)), now)
+        return shown if shown.text.strip() and not opens_pair(shown, now) else None
 
     def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
         """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""
@@ -275,9 +267,9 @@ class Generation:
 
     def _note_answerable(self) -> None:
         if not self.running or self.is_answerable:
-            self._answerable.set()
+            self.answerable.set()
         else:
-            self._answerable.clear()  # what was answered is typed or accepted
+            self.answerable.clear()  # what was answered is typed or accepted
 
     def _may_follow(self, shown: str, text: str) -> bool:
         """Return whether a text may take the place of the one on the screen.
@@ -285,7 +277,7 @@ class Generation:
         A model server's text may replace a local one that nobody can have read. What the user typed along it stays, and
         what was answered, unless the client shows how it grows.
         """
-        is_answered = self._answerable.is_set() or (self.is_visible and not self.is_streamed)
+        is_answered = self.answerable.is_set() or (self.is_visible and not self.is_streamed)
         kept = shown if is_answered else self._typed
         return not text or not shown.startswith(kept) or text.startswith(kept) or kept.startswith(text)
 

@@ -182,7 +182,7 @@ class InlineCompleter:
             # Alternatives never delay an automatic suggestion. A manual request waits for all suggestions; of a client
             # that gets none later, only one that is made again.
             waits_for_all = query.invoked and (generation.is_streamed or generation.is_visible)
-            await turn.wait_for(generation.wait_for_end() if waits_for_all else generation.wait_for_first())
+            await turn.wait_for(generation.ended if waits_for_all else generation.answerable)
             if reason := await self._end_before_answer(query, state, turn):
                 return Answer(generation, reason=reason)
             answer = None if was_superseded(generation) else answer_from(query, generation)
@@ -246,7 +246,7 @@ class InlineCompleter:
         suffix = asked.suffix[first.replace_after :]
         asked = replace(asked, prefix=asked.prefix + first.text, suffix=suffix, names=(), next_line=True)
 
-        def start(*, ahead: bool) -> bool:
+        def start(ahead: bool) -> bool:  # noqa: FBT001 - callbacks are called by position
             source = self.source()
             policy, document = self.policy, query.document
             refusal = policy.refusal(document, query.place) or policy.quiet.silence(document)
@@ -257,8 +257,7 @@ class InlineCompleter:
         return Ahead(generation, start)
 
     def _new_generation(self, query: Query, start: Situation) -> Generation:
-        streaming = query.settings.streaming
-        return Generation(_new_id(), start, query.wanted, is_streamed=streaming, shows_start=query.shows_start)
+        return Generation(_new_id(), start, query.wanted, query.settings.streaming, query.shows_start)
 
     def _run(
         self, generation: Generation, state: DocumentState, source: CompletionSource, request: CompletionRequest

@@ -41,8 +41,8 @@ class Visibility:
         """Return what a query shows of a generation's remainders; nothing if it is hidden, as is noted in it."""
         is_whole = query.invoked or generation.is_requested or query.settings.whole_lines
         left = tuple(one for one in left if query.selected is not None and one.text.startswith(query.selected))
-        certain = generation.certain(query.situation, left)
-        offered = certain if is_whole or not left else generation.worthwhile(query.situation, certain)
+        first = generation.shown_of(left[0], query.situation, is_whole=is_whole) if left else None
+        offered = (first, *left[1:]) if first is not None else ()
         if query.item_range is ItemRange.CURSOR:
             offered = tuple(one for one in (inserted(each, query.situation) for each in offered) if one.text)
         strictness = Strictness.OFF if query.invoked else query.settings.gate
