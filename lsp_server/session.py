@@ -39,6 +39,7 @@ from lsp_server.suggesting.query import Answer, Query, selected_text, situation_
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
+from lsp_server.suggesting.visibility import Visibility
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.workspace_changes import WorkspaceChanges, watched
@@ -88,13 +89,12 @@ class Session:
         self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_share)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,
-            policy=self.policy,
+            visibility=Visibility(self.policy, clock),
             build_request=lambda query: self._builder.build(
                 query.document, query.place, query.settings, suggestions=query.wanted, invoked=query.invoked
             ),
             on_partial=self._send_partial,
             on_answer=self._note_answer,
-            clock=clock,
         )
         self.selection_editor = SelectionEditor(
             self.documents,
@@ -228,7 +228,7 @@ class Session:
             position=document.position(place),
             situation=situation_at(document, place),
             invoked=invoked,
-            received=self.completer.clock(),
+            received=self.completer.visibility.clock(),
             settings=settings,
             arm=arm,
             profile=self._profile,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from completion.request import SUPERSEDED
 from lsp_server.suggesting.generation import Generation
-from lsp_server.suggesting.narrowing import Situation, typed_since
+from lsp_server.suggesting.narrowing import Remainder, Situation, typed_since
 
 LOOK_S = 0.6
 """Pause in typing after which the user is reading the suggestion, in seconds. In the study that the gate is trained on,
@@ -77,3 +78,29 @@ class Ahead:
 def was_superseded(generation: Generation) -> bool:
     """Return whether the engine has ended a generation that began in advance, because it got another request."""
     return bool(generation.follows) and generation.last is not None and generation.last.dropped == SUPERSEDED
+
+
+def rest_of(shown: Generation, id_: str, now: Situation, first: Remainder) -> Generation | None:
+    """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""
+    whole = next((one for one in shown.remainders(now) or () if one.index == first.index), None)
+    if whole is None or shown.last is None or len(whole.text) <= len(first.text):
+        return None
+    if first.replace_after > whole.replace_after:  # it took closers that the rest needs
+        return None
+    suggestion = shown.last.suggestions[whole.index]
+    gone = first.typed + len(first.text)
+    text, after = whole.text[len(first.text) :], now.with_accepted(first)
+    replaced = whole.replace_after - first.replace_after
+    if text == after.suffix[:replaced]:
+        return None
+    left = replace(
+        suggestion,
+        text=text,
+        replace_after=replaced,
+        ends=tuple((end - gone, value) for end, value in suggestion.ends if end - gone <= len(text)),
+    )
+    rest = Generation(id_, after, is_streamed=shown.is_streamed, follows=shown.id)
+    rest.last = replace(shown.last, suggestions=(left,), done=True, statistics=None, whole=1)
+    rest.answerable.set()
+    rest.ended.set()
+    return rest

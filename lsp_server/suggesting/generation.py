@@ -188,31 +188,6 @@ class Generation:
         shown = shortened(left, min(length, len(left.text)), now)
         return shown if shown.text.strip() and not opens_pair(shown, now) else None
 
-    def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
-        """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""
-        whole = next((one for one in self.remainders(now) or () if one.index == shown.index), None)
-        if whole is None or self.last is None or len(whole.text) <= len(shown.text):
-            return None
-        if shown.replace_after > whole.replace_after:  # it took closers that the rest needs
-            return None
-        suggestion = self.last.suggestions[whole.index]
-        gone = shown.typed + len(shown.text)
-        text, after = whole.text[len(shown.text) :], now.with_accepted(shown)
-        replaced = whole.replace_after - shown.replace_after
-        if text == after.suffix[:replaced]:
-            return None
-        left = replace(
-            suggestion,
-            text=text,
-            replace_after=replaced,
-            ends=tuple((end - gone, value) for end, value in suggestion.ends if end - gone <= len(text)),
-        )
-        rest = Generation(id_, after, is_streamed=self.is_streamed)
-        rest.last = replace(self.last, suggestions=(left,), done=True, statistics=None, whole=1)
-        rest.follows = self.id
-        rest._end()
-        return rest
-
     async def _read(
         self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
     ) -> None:

@@ -12,12 +12,12 @@ from completion.request import CompletionRequest
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.suggesting.ahead import Ahead, was_superseded
+from lsp_server.suggesting.ahead import Ahead, rest_of, was_superseded
 from lsp_server.suggesting.document_state import DocumentState, Turn
 from lsp_server.suggesting.generation import CompletionSource, Generation
 from lsp_server.suggesting.narrowing import Remainder, Situation
 from lsp_server.suggesting.query import Answer, Query, answer_from, likely_situations, situation_at
-from lsp_server.suggesting.request_policy import RequestPolicy, begins_with_word
+from lsp_server.suggesting.request_policy import begins_with_word
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
 from lsp_server.suggesting.visibility import Visibility
 
@@ -31,26 +31,19 @@ class InlineCompleter:
 
     Attributes:
         source: Returns the engine, None while it is not ready.
-        policy: Decides which queries are refused.
+        visibility: Decides which suggestions appear, and knows the policy that decides which queries are refused.
         build_request: Builds the engine's request for a query.
         on_partial: Called with a query, its answer so far, and whether the texts in it are complete.
         on_answer: Called with each query and its answer.
-        clock: Returns the time in seconds, monotonic.
     """
 
     source: Callable[[], CompletionSource | None]
-    policy: RequestPolicy
+    visibility: Visibility
     build_request: Callable[[Query], CompletionRequest]
     on_partial: Callable[[Query, Answer, bool], None]
     on_answer: Callable[[Query, Answer], None]
-    clock: Callable[[], float]
     _states: dict[str, DocumentState] = field(default_factory=dict)
     _rhythm: TypingRhythm = field(default_factory=TypingRhythm)
-    _visibility: Visibility = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Share the policy and the clock with what decides on the screen."""
-        self._visibility = Visibility(self.policy, self.clock)
 
     @property
     def working(self) -> bool:
@@ -81,7 +74,7 @@ class InlineCompleter:
         state = self._states.get(document.uri)
         if state is None or not edits:
             return
-        state.changed_s = self.clock()
+        state.changed_s = self.visibility.clock()
         likely = likely_situations(document, edits)
         if state.move_on(likely if len(edits) == 1 else ()):  # others may be outside of what a situation shows
             return
@@ -133,13 +126,13 @@ class InlineCompleter:
             state.clear()
 
     async def _decide(self, query: Query, state: DocumentState, turn: Turn) -> Answer:
-        refusal = self.policy.refusal(query.document, query.place)
+        refusal = self.visibility.policy.refusal(query.document, query.place)
         source = self.source()
         if refusal or source is None:
             state.clear()
             return Answer(reason=refusal or EmptyReason.NOT_READY)
         is_reusable = self._is_reusable(query, state)
-        if refusal := self._visibility.silence(query, state.generation if is_reusable else None):
+        if refusal := self.visibility.silence(query, state.generation if is_reusable else None):
             state.clear()
             return Answer(reason=refusal)
         if not is_reusable:
@@ -163,7 +156,7 @@ class InlineCompleter:
 
     async def _debounce(self, query: Query, state: DocumentState, turn: Turn) -> EmptyReason | None:
         """Wait until an automatic query may go to the engine; return None then, else why it may not."""
-        refusal = self.policy.automatic_refusal(query.document, query.place)
+        refusal = self.visibility.policy.automatic_refusal(query.document, query.place)
         if refusal:
             return refusal
         wait_s = self._rhythm.wait_s(query.settings.debounce_ms / 1000)
@@ -199,7 +192,7 @@ class InlineCompleter:
         if not answer.remainders:
             generation.is_visible = False
             return answer
-        offered = self._visibility.offered(query, generation, answer.remainders)
+        offered = self.visibility.offered(query, generation, answer.remainders)
         if not offered:
             return Answer(generation, reason=EmptyReason.HIDDEN)
         generation.is_visible = True
@@ -216,10 +209,10 @@ class InlineCompleter:
         generation = state.generation
         if generation is None:
             return EmptyReason.OUTDATED
-        wait_s = self._visibility.unshown_s(query, generation) if generation.has_text else 0.0
+        wait_s = self.visibility.unshown_s(query, generation) if generation.has_text else 0.0
         if wait_s > 0 and await turn.is_superseded_within(wait_s):
             return EmptyReason.TYPING
-        if silence := self._visibility.silence(query, generation):
+        if silence := self.visibility.silence(query, generation):
             return silence
         return EmptyReason.OUTDATED if state.generation is None else None
 
@@ -230,7 +223,7 @@ class InlineCompleter:
             return
         if state.ahead is None or not state.ahead.is_for(after):
             state.drop_ahead()
-            rest = shown.rest(_new_id(), query.situation, first)
+            rest = rest_of(shown, _new_id(), query.situation, first)
             if rest is not None:
                 state.ahead = Ahead(rest, None)
             elif query.settings.ahead and not begins_with_word(after.suffix):
@@ -248,7 +241,7 @@ class InlineCompleter:
 
         def start(ahead: bool) -> bool:  # noqa: FBT001 - callbacks are called by position
             source = self.source()
-            policy, document = self.policy, query.document
+            policy, document = self.visibility.policy, query.document
             refusal = policy.refusal(document, query.place) or policy.quiet.silence(document)
             if source is not None and refusal is None:
                 self._run(generation, state, source, replace(asked, ahead=ahead))
@@ -262,11 +255,11 @@ class InlineCompleter:
     def _run(
         self, generation: Generation, state: DocumentState, source: CompletionSource, request: CompletionRequest
     ) -> None:
-        generation.started_s = self.clock()
+        generation.started_s = self.visibility.clock()
 
         def on_event(generation: Generation) -> None:
             if generation.first_text_s is None and generation.has_text:
-                generation.first_text_s = self.clock()
+                generation.first_text_s = self.visibility.clock()
                 if not generation.follows:
                     self._rhythm.answered(generation.first_text_s - generation.started_s)
             self._send_partial(state, generation)
@@ -285,11 +278,11 @@ class InlineCompleter:
                 generation.cancel()
             return
         texts = tuple(one for one in remainders if one.text)
-        if not (texts and generation.is_streamed) or self._visibility.silence(query, generation):
+        if not (texts and generation.is_streamed) or self.visibility.silence(query, generation):
             return
-        if self._visibility.unshown_s(query, generation) > 0:
+        if self.visibility.unshown_s(query, generation) > 0:
             return
-        offered = self._visibility.offered(query, generation, texts)
+        offered = self.visibility.offered(query, generation, texts)
         streamed = query, offered, generation.is_settled
         if offered and streamed != generation.streamed:
             generation.streamed = streamed
