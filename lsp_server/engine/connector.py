@@ -6,6 +6,7 @@ It imports no HTTP until it connects.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from completion.errors import DraftlineError, EngineUnavailableError
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
 from lsp_server.engine.lease import HostLease
 from lsp_server.engine.status import EngineStatus
-from lsp_server.engine.watch import HostWatch, Patience
+from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
 
 if TYPE_CHECKING:
     from lsp_server.engine.http import EngineConnection
@@ -31,20 +32,22 @@ _MAX_DEATHS = 3
 _CLOSED = "The connection to the engine was closed. Send the request again."
 
 
-@dataclass(slots=True)
+@dataclass
 class HostConnector:
     """The connection of one client to its host. It holds a lease while it is connected, which keeps the host alive.
 
-    The arguments are those of `EngineClient`.
-
     Attributes:
+        options: The engine to use.
+        on_status: Called on the event loop after every change of the status, including loading progress.
+        clock: Monotonic clock, in seconds.
+        patience: Time limits for a host's answers.
         status: The host's latest status.
     """
 
     options: EngineOptions
-    on_status: Callable[[EngineStatus], None]
-    clock: Callable[[], float]
-    patience: Patience
+    on_status: Callable[[EngineStatus], None] = lambda _status: None
+    clock: Callable[[], float] = time.monotonic
+    patience: Patience = PATIENCE
     status: EngineStatus = field(default_factory=EngineStatus)
     _launcher: HostLauncher = field(init=False)
     _watch: HostWatch = field(init=False)
