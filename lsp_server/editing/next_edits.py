@@ -140,7 +140,7 @@ class NextEditor:
 
 def is_wanted(query: NextEditQuery, document: Document, mode: NextEditMode, policy: RequestPolicy) -> bool:
     """Return whether a request for next edits is answered: it names the document as it is, and the user wants it."""
-    modes = (NextEditMode.AUTO, NextEditMode.MANUAL) if query.invoked else (NextEditMode.AUTO,)
+    modes = ("auto", "manual") if query.invoked else ("auto",)
     is_silent = policy.quiet.silence(document) is not None and not query.invoked
     is_current = query.version in (None, document.version)
     return is_current and mode in modes and not is_silent and policy.refusal(document, Place(0, 0)) is None

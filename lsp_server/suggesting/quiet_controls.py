@@ -14,7 +14,7 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.messages import OffScope, Switch
 from lsp_server.settings.switched_off import SwitchedOff
-from lsp_server.settings.table import Settings, Trigger
+from lsp_server.settings.table import Settings
 from lsp_server.status import StatusReporter
 from lsp_server.wire.document_uri import path_of
 
@@ -63,7 +63,7 @@ class QuietControls:
         """Return why there are no automatic suggestions in a document now; None if there are."""
         if self.clock() < self._snoozed_until:
             return EmptyReason.SNOOZED
-        is_manual = self.settings(document.home if document else "").trigger is Trigger.MANUAL
+        is_manual = self.settings(document.home if document else "").trigger == "manual"
         return EmptyReason.MANUAL if is_manual else None
 
     def snooze(self, minutes: float) -> str:
