@@ -160,12 +160,13 @@ class WorkspaceFeed:
         """
         sent = frozenset(self._outbox.sent)
         changes = await asyncio.to_thread(read_changes, events, self.folders, self._policy, sent)
-        if changes.needs_scan:
+        if changes is None:
             await self.scan()
             return
+        known, new = changes
         limits = [self.settings(folder.uri).index_files for folder in self.folders]
         room = max(0, max(limits, default=0) - len(self._outbox.sent))
-        self._outbox.enqueue([*changes.known, *filter(self._is_indexed, changes.new[:room])])
+        self._outbox.enqueue([*known, *filter(self._is_indexed, new[:room])])
 
     async def close(self) -> None:
         """Stop scanning and sending. Later changes have no effect."""
