@@ -17,7 +17,7 @@ from completion.paths import state_dir
 from completion.progress import Progress
 from completion.remote.address import is_loopback
 from lsp_server.cli.engine_arguments import add_engine_arguments, options_of, report_ignored_settings
-from lsp_server.engine.host_processes import STOP_S
+from lsp_server.engine.host_processes import STOP_S, end
 from lsp_server.engine.launcher import HostLauncher
 from lsp_server.settings.table import SETTINGS
 
@@ -172,11 +172,10 @@ def _print_addresses(tcp: TcpAddress | None, token_file: Path, address: HostAddr
 
 
 def _stop(options: argparse.Namespace) -> int:
-    launcher = HostLauncher(options_of(options))
-    processes = launcher.processes()
+    processes = HostLauncher(options_of(options)).processes()
     if not processes:
         print("No engine is running for this model.")
         return 1
-    launcher.end(processes, STOP_S)
+    end(processes, STOP_S)
     print(f"Ended the engine (process {', '.join(str(process.pid) for process in processes)}).")
     return 0

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from completion.errors import DraftlineError, EngineUnavailableError
+from lsp_server.engine.host_processes import end
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
-from lsp_server.engine.lease import HostLease
 from lsp_server.engine.status import EngineStatus
 from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
 
@@ -52,7 +52,8 @@ class HostConnector:
     _launcher: HostLauncher = field(init=False)
     _watch: HostWatch = field(init=False)
     _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _lease: HostLease | None = None
+    _connection: EngineConnection | None = None
+    _following: asyncio.Task[None] | None = None  # holds the lease and notes what the host says
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _is_closed: bool = False
     _failure: tuple[float, DraftlineError] | None = None
@@ -99,7 +100,7 @@ class HostConnector:
         Raises:
             PermissionsError: Another user owns the socket or can access it.
         """
-        connection = leased = self._lease.connection if self._lease is not None else None
+        connection = leased = self._connection
         try:
             connection = connection or await self._open()
             return await connection.health(self.patience.answer_s, memory=memory)
@@ -120,9 +121,9 @@ class HostConnector:
         Raises:
             EngineUnavailableError: There is none any more.
         """
-        if self._lease is None:
+        if self._connection is None:
             raise EngineUnavailableError(_CLOSED)
-        return self._lease.connection
+        return self._connection
 
     def watched(self) -> AbstractAsyncContextManager[None]:
         """End the host if it hangs within the block. A host on another machine is never ended."""
@@ -136,7 +137,7 @@ class HostConnector:
         This is noted, since the host may live: with the lease it has forgotten the workspace, which is sent again.
         """
         async with self._connecting:
-            if self._lease is not None and connection is self._lease.connection:
+            if connection is self._connection:
                 was_ready = self.status.state == "ready"
                 await self._disconnect()
                 if was_ready:
@@ -170,7 +171,7 @@ class HostConnector:
             await asyncio.sleep(retry_s)
             retry_s = min(_MAX_RETRY_S, 1.5 * retry_s)
         processes = await asyncio.to_thread(self._launcher.processes)
-        await asyncio.to_thread(self._launcher.end, processes, self.patience.end_s)
+        await asyncio.to_thread(end, processes, self.patience.end_s)
         raise HostGoneError(
             f"The engine did not answer within {self.patience.start_s:g} s and was ended. A later request starts a "
             f"new one. Its log: {self._launcher.address().log_path}"
@@ -188,9 +189,40 @@ class HostConnector:
         except HostGoneError:
             return False
         self._check_open()
-        remote = self.options.remote
-        self._lease = HostLease(connection, self._note, remote.shown() if remote.is_host else "")
-        return await self._lease.is_granted(within_s)
+        granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._connection, self._following = connection, asyncio.create_task(self._follow(connection, granted))
+        try:
+            return await asyncio.wait_for(granted, within_s)
+        except TimeoutError:
+            return False
+
+    async def _follow(self, connection: EngineConnection, granted: asyncio.Future[bool]) -> None:
+        """Note each state of the host until it ends; `granted` gets whether it answers, or why it refuses the lease."""
+        try:
+            async with aclosing(connection.states()) as states:
+                async for status in states:
+                    if status.state != "stopping":  # the host ends next, and a request that comes now needs another one
+                        self._note(self._with_address(status))
+                        if not granted.done():
+                            granted.set_result(True)
+        except HostGoneError:
+            if granted.done():
+                sentence = "The engine ended. The next request starts a new one."
+                if self.options.remote.is_host:
+                    sentence = f"The engine at {self.options.remote.shown()} ended. The next request connects again."
+                self._note(EngineStatus("gone", sentence=sentence))
+        except DraftlineError as error:
+            if not granted.done():
+                granted.set_exception(error)
+        finally:
+            if not granted.done():
+                granted.set_result(False)
+
+    def _with_address(self, status: EngineStatus) -> EngineStatus:
+        """Return the state of a ready host on another machine with a sentence on where the text goes."""
+        if status.state != "ready" or not self.options.remote.is_host:
+            return status
+        return replace(status, sentence=f"{status.sentence} Your text goes to {self.options.remote.shown()}.")
 
     async def _until_ready(self) -> EngineStatus:
         while True:
@@ -201,7 +233,7 @@ class HostConnector:
                 error = EngineUnavailableError(self.status.sentence)
                 error.code = self.status.code
                 raise error
-            if self._lease is None or self._lease.has_ended:
+            if self._following is None or self._following.done():
                 raise HostGoneError("The engine ended while it loaded the model. The next request starts a new one.")
             await changed.wait()
 
@@ -216,9 +248,12 @@ class HostConnector:
         return await asyncio.to_thread(connection)
 
     async def _disconnect(self) -> None:
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            await lease.end()
+        connection, following = self._connection, self._following
+        self._connection = self._following = None
+        if connection is not None and following is not None:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await connection.close()
         self.status = EngineStatus()
 
     def _note(self, status: EngineStatus) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from completion.errors import DraftlineError
+from lsp_server.engine.host_processes import end
 from lsp_server.engine.launcher import HostGoneError, HostLauncher, HostSilentError
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class HostWatch:
                 sentence = f"The engine (process {pids}) hangs: it did not answer for {silent_s:g} s. Restarting it."
                 _log.warning(sentence)
                 on_hung(sentence)
-                await asyncio.to_thread(self.launcher.end, suspects, self.patience.end_s)
+                await asyncio.to_thread(end, suspects, self.patience.end_s)
 
     async def _answers(self) -> bool:
         """Return whether the host does not hang. One that is gone does not; one that is stuck does."""
