@@ -6,7 +6,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Any
 from uuid import uuid4
 
@@ -29,13 +28,6 @@ Find = Callable[[NextEditRequest], Awaitable[NextEdits]]
 _Name = tuple[str, str]  # URI of the document, and fingerprint of the edit
 
 
-class _Refusal(Enum):
-    """How the user refused an edit."""
-
-    REFUSED = auto()
-    UNDONE = auto()  # applied, then undone
-
-
 @dataclass(frozen=True, slots=True)
 class OfferedEdit:
     """An edit for one version of a document; it names the exact text that it replaces.
@@ -55,11 +47,10 @@ class OfferedEdit:
 
     def message(self) -> dict[str, Any]:
         """Return the edit as clients of `draftline/nextEdit` and of `textDocument/copilotInlineEdit` read it."""
-        start, end = ({"line": at.line, "character": at.character} for at in (self.range.start, self.range.end))
         return {
             "id": self.id,
             "textDocument": {"uri": self.uri, "version": self.version},
-            "range": {"start": start, "end": end},
+            "range": self.range,
             "text": self.new,
             "oldText": self.old,
             "command": {"title": "Accept", "command": ACCEPTED_NEXT_EDIT_COMMAND, "arguments": [self.id]},
@@ -75,7 +66,7 @@ class NextEditor:
 
     def __init__(self, find: Find) -> None:
         self._find = find
-        self._refused: OrderedDict[_Name, _Refusal] = OrderedDict()
+        self._refused: OrderedDict[_Name, bool] = OrderedDict()  # and whether it was applied, then undone
         self._offered: OrderedDict[str, tuple[_Name, NextEdit]] = OrderedDict()
         self._accepted: OrderedDict[_Name, NextEdit] = OrderedDict()
 
@@ -116,7 +107,7 @@ class NextEditor:
         """Never propose the edit again. An unknown id has no effect."""
         if id_ in self._offered:
             name, _ = self._offered.pop(id_)
-            _remember(self._refused, name, _Refusal.REFUSED)
+            _remember(self._refused, name, value=False)
 
     def accept(self, id_: str) -> None:
         """Note that the client has applied the edit. An unknown id has no effect."""
@@ -130,12 +121,11 @@ class NextEditor:
         for name, edit in list(self._accepted.items()):
             if name[0] == document.uri and _is_undone(document, edit):
                 del self._accepted[name]
-                _remember(self._refused, name, _Refusal.UNDONE)
+                _remember(self._refused, name, value=True)
 
     def _hides(self, name: _Name, *, invoked: bool) -> bool:
         """Return whether a request does not find an edit."""
-        refusal = self._refused.get(name)
-        return refusal is not None and not (invoked and refusal is _Refusal.UNDONE)
+        return name in self._refused and not (invoked and self._refused[name])
 
 
 def is_wanted(query: NextEditQuery, document: Document, mode: NextEditMode, policy: RequestPolicy) -> bool:
