@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -39,13 +39,9 @@ from lsp_server.suggesting.query import Answer, Query, selected_text, situation_
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
-from lsp_server.suggesting.visibility import Visibility
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.workspace_changes import WorkspaceChanges, watched
-
-if TYPE_CHECKING:
-    from completion.model.choice import Choice
 
 BUSY_AFTER_S = 0.5
 """Time after which a request shows as busy in the status, in seconds. With less, the status would flicker."""
@@ -63,7 +59,8 @@ class Session:
         self._profile = ClientProfile()
         self.status = StatusReporter(server.protocol.notify)
         ask = partial(client_registration.ask_to_choose, server)
-        self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, self._model_chosen)
+        consider = lambda choice: self.model_offer.consider(choice)  # noqa: E731, PLW0108 - which is made of the engine
+        self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, consider)
         self.model_offer = ModelOffer(
             state_file(OFFERED_FILE),
             ask,
@@ -89,7 +86,7 @@ class Session:
         self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_share)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,
-            visibility=Visibility(self.policy, clock),
+            policy=self.policy,
             build_request=lambda query: self._builder.build(
                 query.document, query.place, query.settings, suggestions=query.wanted, invoked=query.invoked
             ),
@@ -228,7 +225,7 @@ class Session:
             position=document.position(place),
             situation=situation_at(document, place),
             invoked=invoked,
-            received=self.completer.visibility.clock(),
+            received=self.policy.clock(),
             settings=settings,
             arm=arm,
             profile=self._profile,
@@ -281,9 +278,6 @@ class Session:
         """Send the workspace to a new engine, and prepare its cache for the user's last position."""
         self.preparer.repeat_soon()
         self._in_background(self.feed.scan())
-
-    def _model_chosen(self, choice: Choice) -> None:
-        self.model_offer.consider(choice)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

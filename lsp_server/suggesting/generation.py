@@ -15,6 +15,7 @@ from lsp_server.gate.worth import may_show_more, worthwhile_end
 from lsp_server.suggesting.narrowing import Remainder, Situation, opens_pair, remainder, shortened, typed_since
 
 if TYPE_CHECKING:
+    from lsp_server.suggesting.acceptance_gate import Passed
     from lsp_server.suggesting.query import Query
 
 _log = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Generation:
         started_s: Time of the request to the engine, by the completer's clock.
         first_text_s: Time of the first text, None before it.
         hidden: Whether the gate hides it. Then alternatives are generated only for a manual request.
+        passed: What the gate may learn from it, None until it passed.
         is_visible: Whether the client has received a part of it.
         max_lines: Maximum number of its lines, 0 for no bound.
         answerable: Set while the first suggestion can be the answer, or the generation has ended.
@@ -67,6 +69,7 @@ class Generation:
     started_s: float = 0.0
     first_text_s: float | None = None
     hidden: bool = False
+    passed: Passed | None = None
     is_visible: bool = False
     max_lines: int = 0
     answerable: asyncio.Event = field(default_factory=asyncio.Event)
@@ -78,6 +81,8 @@ class Generation:
     _used: asyncio.Event = field(default_factory=asyncio.Event)
     _all_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
+    _source: CompletionSource = field(init=False)
+    _on_event: Callable[[Generation], None] = field(init=False)
 
     @property
     def running(self) -> bool:
@@ -91,8 +96,8 @@ class Generation:
 
     def run(self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]) -> None:
         """Start the engine's stream in the background. `on_event` is called after each event."""
-        self.max_lines = request.max_lines
-        self._task = asyncio.create_task(self._read(source, request, on_event))
+        self.max_lines, self._source, self._on_event = request.max_lines, source, on_event
+        self._task = asyncio.create_task(self._read(request))
 
     def note_use(self, now: Situation, *, wants_all: bool) -> None:
         """Note that the suggestion fits the text around a cursor: the pause before alternatives begins again.
@@ -188,17 +193,15 @@ class Generation:
         shown = shortened(left, min(length, len(left.text)), now)
         return shown if shown.text.strip() and not opens_pair(shown, now) else None
 
-    async def _read(
-        self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
-    ) -> None:
+    async def _read(self, request: CompletionRequest) -> None:
         adds_later = request.suggestions > 1 and not request.invoked
         try:
             first = replace(request, suggestions=1) if adds_later else request
-            if not await self._listen(source, first, on_event, is_last=not adds_later):
-                await self._listen(source, replace(first, remote=False), on_event, is_last=not adds_later)
-            if adds_later and self.running:
+            if not await self._listen(first, is_last=not adds_later):
+                await self._listen(replace(first, remote=False), is_last=not adds_later)
+            if adds_later and self.running and self.last is not None:
                 await self._pause()
-                await self._add_alternatives(source, replace(request, ahead=False), on_event)
+                await self._add_alternatives(replace(request, ahead=False), self.last)
         except DraftlineError as error:
             self.error = error
             _log.warning("The engine failed to complete: %s", error.logged)
@@ -207,21 +210,14 @@ class Generation:
                 self.error = EngineUnavailableError("The engine's stream ended before the completion was done.")
             self._end()
 
-    async def _listen(
-        self,
-        source: CompletionSource,
-        request: CompletionRequest,
-        on_event: Callable[[Generation], None],
-        *,
-        is_last: bool,
-    ) -> bool:
+    async def _listen(self, request: CompletionRequest, *, is_last: bool) -> bool:
         """Store each event. If another request follows, the end of this one only completes the first suggestion.
 
         Return False at an event that takes back text which must stay. The request is then repeated without the model
         server, and goes on where the text is as long as before.
         """
         may_grow = self.is_streamed and request.suggestions == 1  # a client that shows growing text gets it whole
-        async with contextlib.aclosing(source.complete(request)) as events:
+        async with contextlib.aclosing(self._source.complete(request)) as events:
             async for event in events:
                 shown, text = _first_text(self.last), _first_text(event)
                 if not self._may_follow(shown, text):
@@ -235,7 +231,7 @@ class Generation:
                 if self.last.done:
                     self._end()
                 self._note_answerable()
-                on_event(self)
+                self._on_event(self)
                 if event.done:
                     break
         return True
@@ -266,19 +262,15 @@ class Generation:
             except TimeoutError:
                 break
 
-    async def _add_alternatives(
-        self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
-    ) -> None:
+    async def _add_alternatives(self, request: CompletionRequest, shown: CompletionEvent) -> None:
         """Send the request again with alternatives.
 
         The first suggestion stays as it is, with the probabilities that say how much of it is shown. Results that begin
         with another one, or an error of the engine, add none.
         """
-        if self.last is None:
-            return
-        shown = known = self.last
+        known = shown
         try:
-            async with contextlib.aclosing(source.complete(request)) as events:
+            async with contextlib.aclosing(self._source.complete(request)) as events:
                 async for event in events:
                     if event.whole > 1 and event.suggestions[0].text == shown.suggestions[0].text:
                         suggestions = (shown.suggestions[0], *event.suggestions[1:])
@@ -287,12 +279,12 @@ class Generation:
                         break
                     if self.last is not known:
                         self.last = known
-                        on_event(self)
+                        self._on_event(self)
         except DraftlineError as error:
             _log.warning("The engine failed to generate alternatives: %s", error.logged)
         self.last = replace(known, done=True)
         self._end()
-        on_event(self)
+        self._on_event(self)
 
 
 def _first_text(event: CompletionEvent | None) -> str:

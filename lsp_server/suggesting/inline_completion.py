@@ -17,9 +17,8 @@ from lsp_server.suggesting.document_state import DocumentState, Turn
 from lsp_server.suggesting.generation import CompletionSource, Generation
 from lsp_server.suggesting.narrowing import Remainder, Situation
 from lsp_server.suggesting.query import Answer, Query, answer_from, likely_situations, situation_at
-from lsp_server.suggesting.request_policy import begins_with_word
+from lsp_server.suggesting.request_policy import RequestPolicy, begins_with_word
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
-from lsp_server.suggesting.visibility import Visibility
 
 WITHDRAWN_GRACE_S = 0.4
 """Time for which a cancelled request's generation goes on, in seconds: some editors cancel just before the next one."""
@@ -31,14 +30,14 @@ class InlineCompleter:
 
     Attributes:
         source: Returns the engine, None while it is not ready.
-        visibility: Decides which suggestions appear, and knows the policy that decides which queries are refused.
+        policy: Decides which queries are refused, and which suggestions appear.
         build_request: Builds the engine's request for a query.
         on_partial: Called with a query, its answer so far, and whether the texts in it are complete.
         on_answer: Called with each query and its answer.
     """
 
     source: Callable[[], CompletionSource | None]
-    visibility: Visibility
+    policy: RequestPolicy
     build_request: Callable[[Query], CompletionRequest]
     on_partial: Callable[[Query, Answer, bool], None]
     on_answer: Callable[[Query, Answer], None]
@@ -74,7 +73,7 @@ class InlineCompleter:
         state = self._states.get(document.uri)
         if state is None or not edits:
             return
-        state.changed_s = self.visibility.clock()
+        state.changed_s = self.policy.clock()
         likely = likely_situations(document, edits)
         if state.move_on(likely if len(edits) == 1 else ()):  # others may be outside of what a situation shows
             return
@@ -126,13 +125,13 @@ class InlineCompleter:
             state.clear()
 
     async def _decide(self, query: Query, state: DocumentState, turn: Turn) -> Answer:
-        refusal = self.visibility.policy.refusal(query.document, query.place)
+        refusal = self.policy.refusal(query.document, query.place)
         source = self.source()
         if refusal or source is None:
             state.clear()
             return Answer(reason=refusal or EmptyReason.NOT_READY)
         is_reusable = self._is_reusable(query, state)
-        if refusal := self.visibility.silence(query, state.generation if is_reusable else None):
+        if refusal := self.policy.silence_for(query, state.generation if is_reusable else None):
             state.clear()
             return Answer(reason=refusal)
         if not is_reusable:
@@ -156,7 +155,7 @@ class InlineCompleter:
 
     async def _debounce(self, query: Query, state: DocumentState, turn: Turn) -> EmptyReason | None:
         """Wait until an automatic query may go to the engine; return None then, else why it may not."""
-        refusal = self.visibility.policy.automatic_refusal(query.document, query.place)
+        refusal = self.policy.automatic_refusal(query.document, query.place)
         if refusal:
             return refusal
         wait_s = self._rhythm.wait_s(query.settings.debounce_ms / 1000)
@@ -192,7 +191,7 @@ class InlineCompleter:
         if not answer.remainders:
             generation.is_visible = False
             return answer
-        offered = self.visibility.offered(query, generation, answer.remainders)
+        offered = self.policy.offered(query, generation, answer.remainders)
         if not offered:
             return Answer(generation, reason=EmptyReason.HIDDEN)
         generation.is_visible = True
@@ -209,10 +208,10 @@ class InlineCompleter:
         generation = state.generation
         if generation is None:
             return EmptyReason.OUTDATED
-        wait_s = self.visibility.unshown_s(query, generation) if generation.has_text else 0.0
+        wait_s = self.policy.unshown_s(query, generation) if generation.has_text else 0.0
         if wait_s > 0 and await turn.is_superseded_within(wait_s):
             return EmptyReason.TYPING
-        if silence := self.visibility.silence(query, generation):
+        if silence := self.policy.silence_for(query, generation):
             return silence
         return EmptyReason.OUTDATED if state.generation is None else None
 
@@ -241,7 +240,7 @@ class InlineCompleter:
 
         def start(ahead: bool) -> bool:  # noqa: FBT001 - callbacks are called by position
             source = self.source()
-            policy, document = self.visibility.policy, query.document
+            policy, document = self.policy, query.document
             refusal = policy.refusal(document, query.place) or policy.quiet.silence(document)
             if source is not None and refusal is None:
                 self._run(generation, state, source, replace(asked, ahead=ahead))
@@ -255,11 +254,11 @@ class InlineCompleter:
     def _run(
         self, generation: Generation, state: DocumentState, source: CompletionSource, request: CompletionRequest
     ) -> None:
-        generation.started_s = self.visibility.clock()
+        generation.started_s = self.policy.clock()
 
         def on_event(generation: Generation) -> None:
             if generation.first_text_s is None and generation.has_text:
-                generation.first_text_s = self.visibility.clock()
+                generation.first_text_s = self.policy.clock()
                 if not generation.follows:
                     self._rhythm.answered(generation.first_text_s - generation.started_s)
             self._send_partial(state, generation)
@@ -278,11 +277,11 @@ class InlineCompleter:
                 generation.cancel()
             return
         texts = tuple(one for one in remainders if one.text)
-        if not (texts and generation.is_streamed) or self.visibility.silence(query, generation):
+        if not (texts and generation.is_streamed) or self.policy.silence_for(query, generation):
             return
-        if self.visibility.unshown_s(query, generation) > 0:
+        if self.policy.unshown_s(query, generation) > 0:
             return
-        offered = self.visibility.offered(query, generation, texts)
+        offered = self.policy.offered(query, generation, texts)
         streamed = query, offered, generation.is_settled
         if offered and streamed != generation.streamed:
             generation.streamed = streamed

@@ -21,7 +21,6 @@ from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Query, selected_text, situation_at
 from lsp_server.suggesting.quiet_controls import QuietControls
 from lsp_server.suggesting.request_policy import RequestPolicy
-from lsp_server.suggesting.visibility import Visibility
 from tests.event_loop import settle
 
 URI = "file:///project/a.py"
@@ -110,7 +109,7 @@ class ScriptedEditor:
         self.policy = RequestPolicy(lambda _uri: self.settings, self.quiet, lambda _uri: self.refusal, self.clock)
         self.completer = InlineCompleter(
             source=lambda: self.source,
-            visibility=Visibility(self.policy, self.clock),
+            policy=self.policy,
             build_request=self._request,
             on_partial=self.note_partial,
             on_answer=self.note,
