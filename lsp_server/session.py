@@ -61,7 +61,7 @@ class Session:
         ask = partial(client_registration.ask_to_choose, server)
         consider = lambda choice: self.model_offer.consider(choice)  # noqa: E731, PLW0108 - which is made of the engine
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, consider)
-        self.model_offer = ModelOffer(
+        self.model_offer: ModelOffer = ModelOffer(
             state_file(OFFERED_FILE),
             ask,
             self._new_progress,

@@ -47,10 +47,11 @@ class OfferedEdit:
 
     def message(self) -> dict[str, Any]:
         """Return the edit as clients of `draftline/nextEdit` and of `textDocument/copilotInlineEdit` read it."""
+        start, end = ({"line": at.line, "character": at.character} for at in (self.range.start, self.range.end))
         return {
             "id": self.id,
             "textDocument": {"uri": self.uri, "version": self.version},
-            "range": self.range,
+            "range": {"start": start, "end": end},
             "text": self.new,
             "oldText": self.old,
             "command": {"title": "Accept", "command": ACCEPTED_NEXT_EDIT_COMMAND, "arguments": [self.id]},
