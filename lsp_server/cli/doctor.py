@@ -40,7 +40,7 @@ def execute(options: argparse.Namespace) -> int:
     choice = choice_of(settings_of(options), Now(free_bytes()))
     reason = choice.reason if choice else _reason(options.model)
     checks, memory = [check_version(), check_settings(user_file(), users_problems())], None
-    checks += [*machine_checks(engine.model, reason, engine.backend, engine.remote), _check_grammars()]
+    checks += [*machine_checks(engine, reason), _check_grammars()]
     if choice and choice.offer:
         checks.append(_larger(choice.offer, choice.forecasts_ms[choice.offer.name]))
     if not options.no_engine:
