@@ -19,7 +19,7 @@ from lsp_server.engine.sent_texts import SentTexts
 _Ordered = TypeVar("_Ordered", CompletionRequest, NextEditRequest)
 
 
-@dataclass
+@dataclass(eq=False)
 class EngineClient(HostConnector):
     """A client of one host, to which it connects at the first request."""
 

@@ -32,7 +32,7 @@ _MAX_DEATHS = 3
 _CLOSED = "The connection to the engine was closed. Send the request again."
 
 
-@dataclass
+@dataclass(eq=False)
 class HostConnector:
     """The connection of one client to its host. It holds a lease while it is connected, which keeps the host alive.
 

@@ -27,7 +27,7 @@ REVIEW_S = 60.0
 """Time between two looks at battery, load and memory, in seconds: that of the mean of the system's load."""
 
 
-@dataclass
+@dataclass(eq=False)
 class EngineLink:
     """The session's connection to the engine.
 
