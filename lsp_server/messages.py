@@ -70,22 +70,6 @@ class ItemName:
 
 
 @dataclass(frozen=True, slots=True)
-class PartAccepted:
-    """The first `length` UTF-16 units of a suggestion were inserted into the document."""
-
-    item: ItemName
-    length: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """A suggestion left the screen without being accepted."""
-
-    id: str
-    reason: Rejection
-
-
-@dataclass(frozen=True, slots=True)
 class NextEditQuery:
     """A client wants the next edits of a document: of its `version`, None for the one that the server has."""
 
@@ -141,8 +125,8 @@ def read_shown(params: object) -> ItemName:
     return read_item_name(_member(command, "arguments", DID_SHOW))
 
 
-def read_part_accepted(params: object) -> PartAccepted:
-    """Read the params of `textDocument/didPartiallyAcceptCompletion`.
+def read_part_accepted(params: object) -> tuple[ItemName, int]:
+    """Read the params of `textDocument/didPartiallyAcceptCompletion`; return the item, and its inserted UTF-16 units.
 
     Raises:
         InvalidMessageError: A field is missing or invalid.
@@ -150,18 +134,18 @@ def read_part_accepted(params: object) -> PartAccepted:
     length = _member(params, "acceptedLength", DID_ACCEPT_PARTLY)
     if not isinstance(length, int) or length < 0:
         raise InvalidMessageError(f"{DID_ACCEPT_PARTLY}: acceptedLength must be a number of UTF-16 units, 0 or more.")
-    return PartAccepted(read_shown(params), length)
+    return read_shown(params), length
 
 
-def read_rejected(params: object) -> Rejected:
-    """Read the params of `draftline/didRejectCompletion`.
+def read_rejected(params: object) -> tuple[str, Rejection]:
+    """Read the params of `draftline/didRejectCompletion`; return the completion's id, and how it was rejected.
 
     Raises:
         InvalidMessageError: A field is missing or invalid.
     """
     id_, reason = _member(params, "id", DID_REJECT), _member(params, "reason", DID_REJECT)
     try:
-        return Rejected(str(id_), Rejection(reason))
+        return str(id_), Rejection(reason)
     except ValueError as error:
         known = ", ".join(Rejection)
         raise InvalidMessageError(f"{DID_REJECT}: reason is {reason!r}; it must be one of {known}.") from error

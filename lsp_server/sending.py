@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders
@@ -13,31 +14,31 @@ from lsp_server.settings.table import Settings
 from lsp_server.wire.document_uri import path_of
 
 
+@dataclass(frozen=True, slots=True)
 class Sending:
     """Says what may be sent to the server of `engine_url`. The first use in a workspace asks the user.
 
-    Args:
+    Attributes:
         settings: Returns the current settings.
         folders: The folders of the workspace.
         consent: The user's decisions.
     """
 
-    def __init__(self, settings: Callable[[], Settings], folders: WorkspaceFolders, consent: Consent) -> None:
-        self._settings = settings
-        self._folders = folders
-        self._consent = consent
+    settings: Callable[[], Settings]
+    folders: WorkspaceFolders
+    consent: Consent
 
     def may_send(self, uri: str) -> bool:
         """Return whether text of a file may be sent, by the settings or, without a rule for it, by its workspace."""
         path = path_of(uri)
-        return self._allows(self._folders.folder_of(path) if path else None, path)
+        return self._allows(self.folders.folder_of(path) if path else None, path)
 
     def may_share(self, uri: str) -> bool:
         """Return whether text of a file may go to a model server beside a local model: only if the user has such a one.
 
         Who lets an engine on another machine have the text has not allowed that it goes on from there.
         """
-        return remote_address(self._settings()).is_second and self.may_send(uri)
+        return remote_address(self.settings()).is_second and self.may_send(uri)
 
     def may_feed(self, file: FolderFile) -> bool:
         """Return whether the engine may get a file of the workspace.
@@ -46,7 +47,7 @@ class Sending:
         snippets of the files that it gets. So it gets none that may not be sent where prompts of others may. The user
         is asked about files of no workspace at a request in one of them, not when one is open.
         """
-        folder, settings = self._folders.folder_of(file.path), self._settings()
+        folder, settings = self.folders.folder_of(file.path), self.settings()
         if remote_address(settings).is_host:
             return self._allows(folder, file.path, asks=folder is not None)
         if not settings.engine_url:
@@ -59,10 +60,10 @@ class Sending:
 
     def refusal(self, uri: str) -> EmptyReason | None:
         """Return why a file gets no suggestions: only the server could make them, and it may not get the text."""
-        remote = remote_address(self._settings())
+        remote = remote_address(self.settings())
         needs_server = bool(remote.url) and not remote.is_second
         return EmptyReason.NOT_SENT if needs_server and not self.may_send(uri) else None
 
     def _allows(self, folder: Folder | None, path: Path | None, *, asks: bool = True) -> bool:
         uri, name = (folder.uri, folder.path.name) if folder is not None else ("", "")
-        return self._consent.allows(uri, name, path, asks=asks)
+        return self.consent.allows(uri, name, path, asks=asks)

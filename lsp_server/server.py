@@ -46,9 +46,9 @@ _NOTIFICATIONS: dict[str, Callable[[Session, Any], object]] = {
     types.NOTEBOOK_DOCUMENT_DID_CLOSE: lambda session, params: session.document_changes.close_notebook(params),
     messages.DID_SHOW: lambda session, params: session.client_events.shown(messages.read_shown(params)),
     messages.DID_ACCEPT_PARTLY: lambda session, params: session.client_events.partly_accepted(
-        messages.read_part_accepted(params)
+        *messages.read_part_accepted(params)
     ),
-    messages.DID_REJECT: lambda session, params: session.client_events.rejected(messages.read_rejected(params)),
+    messages.DID_REJECT: lambda session, params: session.client_events.rejected(*messages.read_rejected(params)),
     messages.DID_MOVE_CURSOR: lambda session, params: session.move_cursor(*messages.read_cursor(params)),
     messages.DIAGNOSTICS: lambda session, params: session.documents.report(*messages.read_diagnostics(params)),
     messages.NAMES: lambda session, params: session.documents.note_names(*messages.read_names(params)),

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -43,9 +43,6 @@ from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.workspace_changes import WorkspaceChanges, watched
 
-if TYPE_CHECKING:
-    from completion.model.choice import Choice
-
 BUSY_AFTER_S = 0.5
 """Time after which a request shows as busy in the status, in seconds. With less, the status would flicker."""
 
@@ -62,8 +59,9 @@ class Session:
         self._profile = ClientProfile()
         self.status = StatusReporter(server.protocol.notify)
         ask = partial(client_registration.ask_to_choose, server)
-        self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, self._model_chosen)
-        self.model_offer = ModelOffer(
+        consider = lambda choice: self.model_offer.consider(choice)  # noqa: E731, PLW0108 - which is made of the engine
+        self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, consider)
+        self.model_offer: ModelOffer = ModelOffer(
             state_file(OFFERED_FILE),
             ask,
             self._new_progress,
@@ -94,7 +92,6 @@ class Session:
             ),
             on_partial=self._send_partial,
             on_answer=self._note_answer,
-            clock=clock,
         )
         self.selection_editor = SelectionEditor(
             self.documents,
@@ -212,7 +209,7 @@ class Session:
     def _query(self, uri: str, position: types.Position, *, invoked: bool) -> Query | None:
         document = self.documents.get(uri)
         if document is None:
-            self.recorder.refused("", EmptyReason.NOT_OPEN)
+            self.recorder.telemetry.refused("", EmptyReason.NOT_OPEN)
             return None
         self.quiet.update(document)
         place = document.place(position)
@@ -228,7 +225,7 @@ class Session:
             position=document.position(place),
             situation=situation_at(document, place),
             invoked=invoked,
-            received=self.completer.clock(),
+            received=self.policy.clock(),
             settings=settings,
             arm=arm,
             profile=self._profile,
@@ -281,9 +278,6 @@ class Session:
         """Send the workspace to a new engine, and prepare its cache for the user's last position."""
         self.preparer.repeat_soon()
         self._in_background(self.feed.scan())
-
-    def _model_chosen(self, choice: Choice) -> None:
-        self.model_offer.consider(choice)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

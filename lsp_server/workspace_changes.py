@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from lsprotocol import types
 
@@ -21,10 +22,11 @@ from lsp_server.wire.document_uri import path_of
 from lsp_server.workspace_reader import real_path
 
 
+@dataclass(slots=True)
 class WorkspaceChanges:
     """Keeps settings and folders as the client and the files say, and applies them to what depends on them.
 
-    Args:
+    Attributes:
         settings: The settings.
         folders: The workspace folders.
         feed: Sends their files to the engine.
@@ -33,59 +35,51 @@ class WorkspaceChanges:
         recorder: Records while telemetry is on.
     """
 
-    def __init__(
-        self,
-        settings: ClientSettings,
-        folders: WorkspaceFolders,
-        feed: WorkspaceFeed,
-        quiet: QuietControls,
-        engine: EngineLink,
-        recorder: SuggestionRecorder,
-    ) -> None:
-        self._settings = settings
-        self._folders = folders
-        self._feed = feed
-        self._quiet = quiet
-        self._engine = engine
-        self._recorder = recorder
-        self._is_recording = self._is_closed = False
-        self._applying = asyncio.Lock()
+    settings: ClientSettings
+    folders: WorkspaceFolders
+    feed: WorkspaceFeed
+    quiet: QuietControls
+    engine: EngineLink
+    recorder: SuggestionRecorder
+    _is_recording: bool = False
+    _is_closed: bool = False
+    _applying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def start(self) -> None:
         """Request the client's settings, and apply all."""
-        await self._settings.pull()
+        await self.settings.pull()
         await self._use_settings()
 
     async def close(self) -> None:
         """Close the engine and the telemetry. Later changes have no effect."""
         async with self._applying:
             self._is_closed = True
-            await self._engine.close()
-            await self._recorder.close()
+            await self.engine.close()
+            await self.recorder.close()
 
     async def change_configuration(self, params: types.DidChangeConfigurationParams) -> None:
         """Handle a change of the client's settings."""
         before = self._choice()
-        await self._settings.changed(params.settings)
+        await self.settings.changed(params.settings)
         await self._settings_changed(before)
 
     async def change_folders(self, params: types.DidChangeWorkspaceFoldersParams) -> None:
         """Handle added and removed workspace folders."""
-        self._folders.remove(params.event.removed)
-        self._folders.add(params.event.added)
-        self._feed.folders_closed(folder.uri for folder in params.event.removed)
-        self._settings.load()  # before the client answers: a project's file counts at once
-        await self._settings.pull()
+        self.folders.remove(params.event.removed)
+        self.folders.add(params.event.added)
+        self.feed.folders_closed(folder.uri for folder in params.event.removed)
+        self.settings.load()  # before the client answers: a project's file counts at once
+        await self.settings.pull()
         await self._use_settings()
-        await self._feed.scan()
+        await self.feed.scan()
 
     async def change_files(self, params: types.DidChangeWatchedFilesParams) -> None:
         """Handle changes of files on disk."""
         if _any_has_settings(params.changes):
             before = self._choice()
-            self._settings.load()
+            self.settings.load()
             await self._settings_changed(before)
-        await self._feed.files_changed(params.changes)
+        await self.feed.files_changed(params.changes)
 
     async def saved(self, params: types.DidSaveTextDocumentParams) -> None:
         """Handle a saved document as a changed file: not every client says which files change on disk."""
@@ -96,12 +90,12 @@ class WorkspaceChanges:
         """Apply the current settings. If they choose other files for the engine than those before, search for them."""
         await self._use_settings()
         if self._choice() != before:
-            await self._feed.scan()
+            await self.feed.scan()
 
     def _choice(self) -> tuple[object, ...]:
         """Return the settings that choose files for the engine."""
-        folders = [self._settings.of(folder.uri).index_files for folder in self._folders]
-        return self._settings.now.engine_send, self._settings.now.index_files, *folders
+        folders = [self.settings.of(folder.uri).index_files for folder in self.folders]
+        return self.settings.now.engine_send, self.settings.now.index_files, *folders
 
     async def _use_settings(self) -> None:
         """Apply the current settings to the recorder and the engine.
@@ -111,11 +105,11 @@ class WorkspaceChanges:
         async with self._applying:
             if self._is_closed:
                 return
-            if self._settings.now.telemetry != self._is_recording:
-                self._is_recording = self._settings.now.telemetry
-                await self._recorder.switch(usable_store_path() if self._is_recording else None)
-            self._quiet.update()
-            await self._engine.use(self._settings.now)
+            if self.settings.now.telemetry != self._is_recording:
+                self._is_recording = self.settings.now.telemetry
+                await self.recorder.switch(usable_store_path() if self._is_recording else None)
+            self.quiet.update()
+            await self.engine.use(self.settings.now)
 
 
 def watched() -> list[str]:

@@ -98,7 +98,7 @@ async def _one_stream(client: EngineClient, document: str, chance: random.Random
             generation.cancel()
     try:
         async with asyncio.timeout(_ANSWER_S):
-            await generation.wait_for_end()
+            await generation.ended.wait()
     except TimeoutError:
         generation.cancel()
         left.unanswered += 1
@@ -109,7 +109,7 @@ async def _one_stream(client: EngineClient, document: str, chance: random.Random
 
 def _active(client: EngineClient) -> int:
     """Connections in use, the lease's among them."""
-    pool: httpcore.AsyncConnectionPool = client._host.live()._pool  # noqa: SLF001 - nobody else needs to count them
+    pool: httpcore.AsyncConnectionPool = client.live()._pool  # noqa: SLF001 - nobody else needs to count them
     return sum(not (one.is_idle() or one.is_closed()) for one in pool.connections)
 
 

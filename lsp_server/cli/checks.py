@@ -23,7 +23,7 @@ from completion.backend import Backend
 from completion.cancellation import CancelToken
 from completion.errors import DraftlineError
 from completion.free_memory import free_bytes
-from completion.host.process.address import host_address, normal_model
+from completion.host.process.address import normal_model
 from completion.host.process.endpoint import endpoint_at
 from completion.model.gpu_memory import FORMATS, Gpu, find_gpu
 from completion.model.int8.kernels.processor import processor_features
@@ -78,30 +78,29 @@ class Check:
     advice: str = ""
 
 
-def machine_checks(model: str, reason: str, backend: Backend, remote: RemoteAddress) -> list[Check]:
+def machine_checks(engine: EngineOptions, reason: str) -> list[Check]:
     """Run every check that needs no engine, in the order in which a completion depends on them.
 
     Args:
-        model: The model that serves.
-        reason: A sentence that says why this one does.
-        backend: Implementation that runs it.
-        remote: The model server, if there is one.
+        engine: The engine that would complete.
+        reason: A sentence that says why its model serves.
     """
+    model, backend, remote = engine.model, engine.backend, engine.remote
     if remote.is_host:  # the checks of the engine connect to it
         return [check_editors(shutil.which, _first_line)]
     server = check_server(model, remote) if remote.url else []
     if remote.url and not remote.is_second:
         editors = check_editors(shutil.which, _first_line)
-        return [*server, check_socket(model, backend, remote), editors]
+        return [*server, check_socket(engine), editors]
     needed = memory_needed(model) if backend in _ROUNDED_BACKENDS else None
     return [
         *server,
         check_model(model, reason),
-        check_memory(free_bytes(), needed, memory_taken(model, backend, remote)),
+        check_memory(free_bytes(), needed, memory_taken(engine)),
         check_cpu(processor_features()),
         check_device(find_gpu(), backend, has_torch=find_spec("torch") is not None),
         check_disk(model, shutil.disk_usage(cache_dir()).free),
-        check_socket(model, backend, remote),
+        check_socket(engine),
         check_editors(shutil.which, _first_line),
     ]
 
@@ -163,11 +162,11 @@ def memory_needed(model: str) -> int | None:
     return weights // 2 + _BESIDE_WEIGHTS_BYTES if weights else None  # 16 bits become 8
 
 
-def memory_taken(model: str, backend: Backend, remote: RemoteAddress) -> int:
-    """Return the memory that the model's engine has, in bytes; 0 if none runs."""
+def memory_taken(engine: EngineOptions) -> int:
+    """Return the memory that an engine has, in bytes; 0 if none runs."""
     taken = 0
     with suppress(DraftlineError, psutil.Error):  # no folder for its files, or it has just ended
-        for process in HostLauncher(EngineOptions(model=model, backend=backend, remote=remote)).processes():
+        for process in HostLauncher(engine).processes():
             taken += process.memory_info().rss
     return taken
 
@@ -253,10 +252,10 @@ def check_server(model: str, remote: RemoteAddress) -> list[Check]:
     return [Check("server", "ok", where), Check("tokenizer", "ok", same)]
 
 
-def check_socket(model: str, backend: str, remote: RemoteAddress) -> Check:
+def check_socket(engine: EngineOptions) -> Check:
     """Check that no other user can access the engine's socket, and report whether an engine listens on it."""
     try:
-        path = host_address(model, backend, remote.arguments()).endpoint_path
+        path = HostLauncher(engine).address().endpoint_path
         endpoint = endpoint_at(path)
     except DraftlineError as error:
         return Check("socket", "fail", error.code, str(error))

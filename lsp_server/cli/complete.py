@@ -8,20 +8,20 @@ import json
 import sys
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from completion.errors import ConfigurationError
 from completion.request import MAX_TOKENS_LIMIT, CompletionEvent, CompletionRequest, Layout, Mode, Statistics
+from lsp_server.cli.engine_arguments import add_engine_arguments, connected_client, options_of, report_ignored_settings
+from lsp_server.cli.source_position import read_position, request_at
+from lsp_server.cli.streaming import coloured_pieces, print_after, print_before, stream_completion
+from lsp_server.engine.client import EngineClient
 
-if TYPE_CHECKING:
-    from lsp_server.engine.client import EngineClient
 
-
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `complete`."""
-    from lsp_server.cli.engine_arguments import add_engine_arguments, add_request_arguments
-
-    parser = subparsers.add_parser("complete", help="complete code at a position in a file")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `complete`."""
     parser.add_argument(
         "position", metavar="FILE:LINE:COL", help="lines and columns count from 1; a column is a character"
     )
@@ -29,16 +29,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--explain", action="store_true", help="show which drafter guessed what and what the cache saved"
     )
-    add_request_arguments(parser)
+    parser.add_argument(
+        "--layout", choices=[str(layout) for layout in Layout], help="order of prefix and suffix in the prompt"
+    )
+    parser.add_argument(
+        "--mode", choices=[str(mode) for mode in Mode], default=str(Mode.AUTO), help="how far a suggestion reaches"
+    )
+    parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="maximum number of generated tokens")
     add_engine_arguments(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command. The exit status is 0 even if there is no suggestion."""
-    from lsp_server.cli.engine_arguments import report_ignored_settings
-    from lsp_server.cli.source_position import read_position, request_at
-
     if not 1 <= options.max_tokens <= MAX_TOKENS_LIMIT:
         raise ConfigurationError(f"--max-tokens is {options.max_tokens}. Give a number from 1 to {MAX_TOKENS_LIMIT}.")
     position = read_position(options.position)
@@ -60,10 +62,6 @@ async def _print_json(options: argparse.Namespace, request: CompletionRequest) -
 
 def _client(options: argparse.Namespace, request: CompletionRequest) -> AbstractAsyncContextManager[EngineClient]:
     """Return a client of the engine; a server that gets the text is named on standard error."""
-    from rich.console import Console
-
-    from lsp_server.cli.engine_arguments import connected_client, options_of
-
     engine = options_of(options)
     return connected_client(engine, Console(stderr=True), sends=request.remote or not engine.remote.is_second)
 
@@ -85,10 +83,6 @@ def _json_of(event: CompletionEvent, model: str, device: str) -> dict[str, Any]:
 
 
 async def _print_text(options: argparse.Namespace, request: CompletionRequest) -> None:
-    from rich.console import Console
-
-    from lsp_server.cli.streaming import print_after, print_before, stream_completion
-
     # Not so by FORCE_COLOR: a program that reads the suggestion from a pipe wants nothing else.
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
     console = Console(highlight=False, force_terminal=is_terminal)
@@ -107,9 +101,7 @@ async def _print_text(options: argparse.Namespace, request: CompletionRequest) -
         _explain(shown.event, console)
 
 
-def _explain(event: CompletionEvent, console: Any) -> None:  # noqa: ANN401 - rich's console, which is imported only when it is used
-    from lsp_server.cli.streaming import coloured_pieces
-
+def _explain(event: CompletionEvent, console: Console) -> None:
     for suggestion in event.suggestions[:1]:
         text, legend = coloured_pieces(suggestion)
         console.print(legend)

@@ -8,15 +8,16 @@ import time
 from dataclasses import dataclass
 from importlib.resources import files
 from statistics import median
-from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
 
 from completion.errors import DraftlineError
+from completion.host.process.clients import command_key
+from completion.language_ids import language_of
 from completion.request import CompletionRequest
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from lsp_server.cli.streaming import ShownCompletion
+from lsp_server.cli.engine_arguments import add_engine_arguments, connected_client, options_of, report_ignored_settings
+from lsp_server.cli.streaming import ShownCompletion, print_after, print_before, stream_completion
 
 _CURSOR = "⟦cursor⟧"
 _LINES_BEFORE, _LINES_AFTER = 5, 3
@@ -37,19 +38,11 @@ class Example:
         return f"{self.name}:{len(lines)}:{len(lines[-1]) + 1}"
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `demo`."""
-    from lsp_server.cli.engine_arguments import add_engine_arguments
-
-    parser = subparsers.add_parser("demo", help="complete sample code in several languages, with timings")
-    add_engine_arguments(parser)
-    parser.set_defaults(execute=execute)
+add_arguments = add_engine_arguments
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command. The exit status is 1 if there is a position without a suggestion."""
-    from lsp_server.cli.engine_arguments import report_ignored_settings
-
     report_ignored_settings()
     return asyncio.run(_run(options))
 
@@ -70,11 +63,6 @@ def examples() -> list[Example]:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    from rich.console import Console
-
-    from lsp_server.cli.engine_arguments import connected_client, options_of
-    from lsp_server.cli.streaming import print_after, print_before, stream_completion
-
     console = Console(highlight=False)
     started = time.perf_counter()
     async with connected_client(options_of(options), Console(stderr=True)) as client:
@@ -92,9 +80,6 @@ async def _run(options: argparse.Namespace) -> int:
 
 
 def _request(example: Example) -> CompletionRequest:
-    from completion.host.process.clients import command_key
-    from completion.language_ids import language_of
-
     return CompletionRequest(
         prefix=example.prefix,
         suffix=example.suffix,
@@ -107,8 +92,6 @@ def _request(example: Example) -> CompletionRequest:
 
 
 def _print_table(console: Console, rows: list[tuple[Example, ShownCompletion]]) -> None:
-    from rich.table import Table
-
     table = Table(title="Timings", title_justify="left")
     table.add_column("position", overflow="fold")
     for heading in ("first\ntext, ms", "total,\nms", "tokens", "steps"):

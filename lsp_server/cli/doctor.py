@@ -4,50 +4,43 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from typing import TYPE_CHECKING, Literal
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from completion.errors import DraftlineError
+from completion.free_memory import free_bytes
+from completion.model.choice import KnownModel
 from completion.request import CompletionRequest, Mode
+from completion.syntax.languages import LANGUAGES, grammars_to_install
+from lsp_server.cli.checks import Check, check_settings, check_version, machine_checks
+from lsp_server.cli.engine_arguments import add_engine_arguments, connected_client, options_of, settings_of
 from lsp_server.cli.memory_table import memory_table
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from rich.console import Console
-
-    from completion.model.choice import KnownModel
-    from lsp_server.cli.checks import Check
-    from lsp_server.engine.launcher import EngineOptions
+from lsp_server.engine.auto_model import Now, choice_of
+from lsp_server.engine.launcher import EngineOptions
+from lsp_server.settings.config import user_file, users_problems, users_settings
+from lsp_server.settings.table import DEFAULTS
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `doctor`."""
-    from lsp_server.cli.engine_arguments import add_engine_arguments
-
-    parser = subparsers.add_parser("doctor", help="check everything a completion needs and say how to fix it")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `doctor`."""
     parser.add_argument("--no-engine", action="store_true", help="skip the checks that start the engine")
     add_engine_arguments(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command. The exit status is 1 if a check failed."""
-    from rich.console import Console
-
-    from completion.free_memory import free_bytes
-    from lsp_server.cli.checks import check_settings, check_version, machine_checks
-    from lsp_server.cli.engine_arguments import options_of, settings_of
-    from lsp_server.engine.auto_model import Now, choice_of
-    from lsp_server.settings.config import user_file, users_problems
-
     console, engine = Console(highlight=False), options_of(options)
     choice = choice_of(settings_of(options), Now(free_bytes()))
     reason = choice.reason if choice else _reason(options.model)
     checks, memory = [check_version(), check_settings(user_file(), users_problems())], None
-    checks += [*machine_checks(engine.model, reason, engine.backend, engine.remote), _check_grammars()]
+    checks += [*machine_checks(engine, reason), _check_grammars()]
     if choice and choice.offer:
         checks.append(_larger(choice.offer, choice.forecasts_ms[choice.offer.name]))
     if not options.no_engine:
@@ -61,8 +54,6 @@ def execute(options: argparse.Namespace) -> int:
 
 def _larger(model: KnownModel, first_text_ms: float) -> Check:
     """Say what a larger model gives that is quick enough here and not installed."""
-    from lsp_server.cli.checks import Check
-
     size_gb = model.download_bytes / 1e9
     found = f"{model.name}, {size_gb:.1f} GB to download: first text forecast after {first_text_ms:.0f} ms"
     return Check("larger model", "ok", f"{found}; {model.gives}", f"To get it: draftline models get {model.spec}")
@@ -70,9 +61,6 @@ def _larger(model: KnownModel, first_text_ms: float) -> Check:
 
 def _reason(asked: str | None) -> str:
     """Return a sentence that says why a model serves: the one of the command line, else of the user's settings."""
-    from lsp_server.settings.config import user_file, users_settings
-    from lsp_server.settings.table import DEFAULTS
-
     if asked is not None:
         return "It is the one of --model."
     if users_settings().model != DEFAULTS.model:
@@ -85,11 +73,6 @@ async def _engine_checks(options: EngineOptions, progress: Console) -> tuple[lis
 
     `progress` shows how far the start is.
     """
-    import time
-
-    from lsp_server.cli.checks import Check
-    from lsp_server.cli.engine_arguments import connected_client
-
     started = time.perf_counter()
     try:
         async with connected_client(options, progress) as client:
@@ -119,9 +102,6 @@ async def _engine_checks(options: EngineOptions, progress: Console) -> tuple[lis
 
 def _check_grammars() -> Check:
     """Report the languages whose grammars are not installed."""
-    from completion.syntax.languages import LANGUAGES, grammars_to_install
-    from lsp_server.cli.checks import Check
-
     missing = grammars_to_install()
     found = f"syntax of {len(LANGUAGES) - len(missing)} of {len(LANGUAGES)} languages"
     advice = "No syntax is checked in the others. To add them: python -m pip install 'draftline[languages]'"
@@ -129,16 +109,11 @@ def _check_grammars() -> Check:
 
 
 def _no_answer(reason: str) -> Check:
-    from lsp_server.cli.checks import Check
-
     advice = "Choose another model with --model. To list them: draftline models"
     return Check("completion", "fail", f"the engine suggested nothing (reason: {reason})", advice)
 
 
 def _print_table(console: Console, checks: list[Check]) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
     table = Table(title="draftline doctor", title_justify="left")
     table.add_column("check", no_wrap=True)
     table.add_column("", no_wrap=True)

@@ -12,7 +12,6 @@ from rich.console import Console
 from completion.backend import BACKENDS
 from completion.free_memory import free_bytes
 from completion.host.process.address import DEFAULT_MODEL_NAME
-from completion.request import Layout, Mode
 from lsp_server.engine.auto_model import Now, choice_of
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
@@ -29,17 +28,6 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend", choices=BACKENDS, help="implementation that runs the model (default: that of your settings)"
     )
-
-
-def add_request_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a completion request."""
-    parser.add_argument(
-        "--layout", choices=[str(layout) for layout in Layout], help="order of prefix and suffix in the prompt"
-    )
-    parser.add_argument(
-        "--mode", choices=[str(mode) for mode in Mode], default=str(Mode.AUTO), help="how far a suggestion reaches"
-    )
-    parser.add_argument("--max-tokens", type=int, default=128, metavar="N", help="maximum number of generated tokens")
 
 
 def report_ignored_settings() -> None:

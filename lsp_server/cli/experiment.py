@@ -7,25 +7,37 @@ import time
 from datetime import UTC, datetime
 
 from completion.errors import ConfigurationError
+from lsp_server.cli.main import Commands
+from lsp_server.settings.config import user_file, users_settings
+from lsp_server.settings.experiment import CurrentExperiment, Experiment, experiment_path
+from lsp_server.telemetry.store import read_store, store_path
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `experiment`."""
-    parser = subparsers.add_parser("experiment", help="compare two values of a setting in your own work")
-    actions = parser.add_subparsers(action=type(subparsers), dest="action", metavar="ACTION", required=True)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of `experiment`."""
+    actions = parser.add_subparsers(action=Commands, dest="action", metavar="ACTION", required=True)
     start = actions.add_parser("start", help="alternate between two values of a setting, in every editor")
     start.add_argument("name", metavar="NAME", help="name of the experiment in the report")
     start.add_argument("setting", metavar="SETTING=A,B", help="for example mode=line,block or debounce_ms=40,120")
     start.add_argument("--by", default="hour", help='alternate by "hour" (default) or by "file"')
-    start.set_defaults(execute=_start)
-    actions.add_parser("status", help="show the experiment and its recorded suggestions").set_defaults(execute=_status)
-    actions.add_parser("stop", help="end the experiment and keep its records").set_defaults(execute=_stop)
+    actions.add_parser("status", help="show the experiment and its recorded suggestions")
+    actions.add_parser("stop", help="end the experiment and keep its records")
 
 
-def _start(options: argparse.Namespace) -> int:
-    from lsp_server.settings.config import user_file, users_settings
-    from lsp_server.settings.experiment import CurrentExperiment, Experiment, experiment_path
+def execute(options: argparse.Namespace) -> int:
+    """Run the command."""
+    current = CurrentExperiment(experiment_path())
+    match options.action:
+        case "start":
+            _start(current, options)
+        case "stop":
+            _stop(current)
+        case _:
+            _show(current.get())
+    return 0
 
+
+def _start(current: CurrentExperiment, options: argparse.Namespace) -> None:
     setting, _, values = options.setting.partition("=")
     first, _, second = values.partition(",")
     if not setting or not first or not second:
@@ -41,20 +53,16 @@ def _start(options: argparse.Namespace) -> int:
         raise ConfigurationError(
             f'The name "{options.name}" already has recorded suggestions ({", ".join(recorded)}). Choose another name.'
         )
-    CurrentExperiment(experiment_path()).start(experiment)
+    current.start(experiment)
     print(f"{options.name} has started: {setting} alternates between {first} and {second} by {options.by}.")
     print("It runs in every editor with `telemetry` on. To end it: draftline experiment stop")
     print("To compare the values: draftline report --experiment")
-    return 0
 
 
-def _status(_options: argparse.Namespace) -> int:
-    from lsp_server.settings.experiment import CurrentExperiment, experiment_path
-
-    experiment = CurrentExperiment(experiment_path()).get()
+def _show(experiment: Experiment | None) -> None:
     if experiment is None:
         print("No experiment is running.")
-        return 0
+        return
     since = datetime.fromtimestamp(experiment.started_s, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
     first, second = experiment.values
     alternation = f"{experiment.setting} alternates between {first} and {second} by {experiment.by}"
@@ -62,26 +70,19 @@ def _status(_options: argparse.Namespace) -> int:
     recorded = _recorded(experiment.name)
     for arm in experiment.arms:
         print(f"  {arm.side}: {recorded.get(arm.side, 0)} suggestions")
-    return 0
 
 
-def _stop(_options: argparse.Namespace) -> int:
-    from lsp_server.settings.experiment import CurrentExperiment, experiment_path
-
-    current = CurrentExperiment(experiment_path())
+def _stop(current: CurrentExperiment) -> None:
     experiment = current.get()
     current.stop()
     if experiment is None:
         print("No experiment is running.")
     else:
         print(f"{experiment.name} has ended. To compare its values: draftline report --experiment {experiment.name}")
-    return 0
 
 
 def _recorded(name: str) -> dict[str, int]:
     """Return the number of recorded suggestions of each side of an experiment."""
-    from lsp_server.telemetry.store import read_store, store_path
-
     if not store_path().exists():
         return {}
     with read_store(store_path()) as store:

@@ -6,25 +6,22 @@ import argparse
 import os
 import shutil
 
+from completion.paths import check_private, machine_state_dir, runtime_dir, state_dir, writing_to
+from lsp_server.engine.consent import CONSENT_FILE
+from lsp_server.engine.host_processes import STOP_S, end, processes_with
+from lsp_server.engine.launcher import EngineOptions
+from lsp_server.engine.model_offer import OFFERED_FILE
+from lsp_server.settings.experiment import experiment_path
+from lsp_server.settings.switched_off import OFF_FILE
+from lsp_server.telemetry.store import files_of, store_path
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `forget`."""
-    parser = subparsers.add_parser(
-        "forget",
-        help="end the engines and delete all that was recorded, learned and made: telemetry, logs, answers, tokens",
-    )
-    parser.set_defaults(execute=execute)
+
+def add_arguments(_parser: argparse.ArgumentParser) -> None:
+    """Add no arguments: `forget` has none."""
 
 
 def execute(_options: argparse.Namespace) -> int:
     """Run the command."""
-    from completion.paths import machine_state_dir, state_dir, writing_to
-    from lsp_server.engine.consent import CONSENT_FILE
-    from lsp_server.engine.model_offer import OFFERED_FILE
-    from lsp_server.settings.experiment import experiment_path
-    from lsp_server.settings.switched_off import OFF_FILE
-    from lsp_server.telemetry.store import files_of, store_path
-
     _end_engines()
     named = [state_dir() / name for name in ("drafting", CONSENT_FILE, OFF_FILE, OFFERED_FILE)]
     named += [state_dir() / name for name in ("engine-token", "server-token")]
@@ -42,10 +39,6 @@ def execute(_options: argparse.Namespace) -> int:
 
 def _end_engines() -> None:
     """End every engine of this user. A running engine would write what it has learned when it exits."""
-    from completion.paths import check_private, runtime_dir
-    from lsp_server.engine.host_processes import STOP_S, end, processes_with
-    from lsp_server.engine.launcher import EngineOptions
-
     folder = runtime_dir()
     check_private(folder)
     for lock in sorted(folder.glob("engine-*.lock")):

@@ -12,22 +12,23 @@ from typing import Any
 from completion.errors import ConfigurationError, DraftlineError
 from completion.version import version
 
-# Each module has a function `add_parser(subparsers)`. Its parser sets `execute`, which maps options to an exit status.
 _COMMANDS = {
-    "complete": "lsp_server.cli.complete",
-    "demo": "lsp_server.cli.demo",
-    "doctor": "lsp_server.cli.doctor",
-    "experiment": "lsp_server.cli.experiment",
-    "forget": "lsp_server.cli.forget",
-    "models": "lsp_server.cli.models",
-    "report": "lsp_server.cli.report.command",
-    "serve": "lsp_server.cli.serve",
-    "telemetry": "lsp_server.cli.telemetry",
+    "complete": "complete code at a position in a file",
+    "demo": "complete sample code in several languages, with timings",
+    "doctor": "check everything a completion needs and say how to fix it",
+    "experiment": "compare two values of a setting in your own work",
+    "forget": "end the engines and delete all that was recorded, learned and made: telemetry, logs, answers, tokens",
+    "models": "list, get, verify, free and remove models",
+    "report": "show what was suggested, accepted and kept, and how fast",
+    "serve": "run the engine in the foreground, for other HTTP clients",
+    "telemetry": "export, delete or locate the local telemetry",
 }
+"""What each command does. Its module is imported only to run it, and has `add_arguments(parser)`, and
+`execute(options)`, which returns the exit status."""
 _INTERRUPTED = 130  # 128 + SIGINT, as in shells
 
 
-class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 - it has no other name
+class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 - it has no other name
     """Shows what a command does in its own help as well as in the list of commands."""
 
     def add_parser(self, name: str, **options: Any) -> Any:  # noqa: ANN401 - those of the overridden method
@@ -72,10 +73,14 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     shown = f"draftline {version()}" if "--version" in arguments else ""  # its import would delay every command
     parser.add_argument("--version", action="version", version=shown, help="show the installed version and exit")
-    subparsers = parser.add_subparsers(action=_Commands, dest="command", metavar="COMMAND", required=True)
-    command = arguments[0] if arguments else ""
-    for name in [command] if command in _COMMANDS else _COMMANDS:
-        import_module(_COMMANDS[name]).add_parser(subparsers)
+    subparsers = parser.add_subparsers(action=Commands, dest="command", metavar="COMMAND", required=True)
+    chosen = next((word for word in arguments if not word.startswith("-")), "")
+    for name, sentence in _COMMANDS.items():
+        command = subparsers.add_parser(name, help=sentence)
+        if name == chosen:
+            module = import_module(f"lsp_server.cli.{name}")
+            module.add_arguments(command)
+            command.set_defaults(execute=module.execute)
     return parser
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.table import Table
+from rich.table import Table
 
 _MB = 1e6
 _NAMES = {
@@ -25,8 +24,6 @@ def memory_table(memory: Mapping[str, Any]) -> Table:
     Args:
         memory: The engine's account; see `MemoryAccount.to_json`.
     """
-    from rich.table import Table
-
     table = Table(title="memory of the engine", title_justify="left", show_footer=True)
     table.add_column("part", "resident size")
     table.add_column("MB", f"{memory['resident'] / _MB:,.1f}", justify="right")

@@ -15,15 +15,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from completion.model.store import model_list
 from completion.paths import model_path
 from completion.progress import Progress as ProgressCallback
+from lsp_server.cli.main import Commands
 
 _COLOURS = {"missing": "yellow", "found": "cyan", "converted": "green", "outdated": "cyan", "damaged": "red"}
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `models` and its subcommands."""
-    parser = subparsers.add_parser("models", help="list, get, verify, free and remove models")
-    parser.set_defaults(execute=execute)
-    commands = parser.add_subparsers(action=type(subparsers), dest="models_command", metavar="COMMAND")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands of `models`."""
+    commands = parser.add_subparsers(action=Commands, dest="models_command", metavar="COMMAND")
     commands.add_parser("list", help="list the models and their state (the default)")
     get = commands.add_parser("get", help="download and convert a model; after an interruption, go on with the rest")
     get.add_argument(

@@ -8,24 +8,25 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
-
-if TYPE_CHECKING:
-    from completion.host.process.address import HostAddress
-    from completion.host.process.sockets import TcpAddress
-    from completion.progress import Progress
+from completion.host.process.address import HostAddress
+from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
+from completion.host.process.sockets import TcpAddress, tcp_address, tls_context
+from completion.paths import state_dir
+from completion.progress import Progress
+from completion.remote.address import is_loopback
+from lsp_server.cli.engine_arguments import add_engine_arguments, options_of, report_ignored_settings
+from lsp_server.engine.host_processes import STOP_S, end
+from lsp_server.engine.launcher import HostLauncher
+from lsp_server.settings.table import SETTINGS
 
 _DEFAULT_PORT = 8012
 _SESSION_SHARE = 0.25
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `serve`."""
-    from lsp_server.cli.engine_arguments import add_engine_arguments
-
-    parser = subparsers.add_parser("serve", help="run the engine in the foreground, for other HTTP clients")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `serve`."""
     parser.add_argument(
         "--tcp",
         nargs="?",
@@ -67,13 +68,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--stop", action="store_true", help="end the running engine of this model")
     add_engine_arguments(parser)
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command. It returns when the host ends."""
-    from lsp_server.cli.engine_arguments import report_ignored_settings
-
     for name in ("token_file", "allow_local", "tls_certificate"):
         if getattr(options, name) and not options.tcp:
             option = f"--{name.replace('_', '-')}"
@@ -87,8 +85,6 @@ def execute(options: argparse.Namespace) -> int:
 
 def _check_numbers(options: argparse.Namespace) -> None:
     """Check the numbers of options that are no settings, or have other bounds than the setting of their name."""
-    from lsp_server.settings.table import SETTINGS
-
     for name, low, high in (("session_memory", 0, 1), ("idle_minutes", 0, SETTINGS["idle_minutes"].high)):
         value = getattr(options, name)
         if not low <= value <= high:
@@ -99,12 +95,8 @@ def _check_numbers(options: argparse.Namespace) -> None:
 def _serve(options: argparse.Namespace) -> int:
     from completion.host.engine_loader import engine_loader
     from completion.host.engine_protocol import LoadedEngine
-    from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
     from completion.host.process.lifetime import serve
-    from completion.host.process.sockets import tcp_address, tls_context
     from completion.host.server import HostSettings
-    from completion.paths import state_dir
-    from lsp_server.cli.engine_arguments import options_of
 
     own_token = state_dir() / "engine-token"
     tcp = None
@@ -160,8 +152,6 @@ def _say(sentence: str) -> None:
 
 
 def _print_addresses(tcp: TcpAddress | None, token_file: Path, address: HostAddress) -> None:
-    from completion.remote.address import is_loopback
-
     print(f"Listening on {address.endpoint_path}; log: {address.log_path}", flush=True)
     if tcp is not None:
         url_host = f"[{tcp.host}]" if ":" in tcp.host else tcp.host
@@ -182,15 +172,10 @@ def _print_addresses(tcp: TcpAddress | None, token_file: Path, address: HostAddr
 
 
 def _stop(options: argparse.Namespace) -> int:
-    from lsp_server.cli.engine_arguments import options_of
-    from lsp_server.engine.host_processes import STOP_S
-    from lsp_server.engine.launcher import HostLauncher
-
-    launcher = HostLauncher(options_of(options))
-    processes = launcher.processes()
+    processes = HostLauncher(options_of(options)).processes()
     if not processes:
         print("No engine is running for this model.")
         return 1
-    launcher.end(processes, STOP_S)
+    end(processes, STOP_S)
     print(f"Ended the engine (process {', '.join(str(process.pid) for process in processes)}).")
     return 0

@@ -22,29 +22,11 @@ _MAX_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
-    """A cursor in a file.
-
-    Attributes:
-        text: Content of the file.
-        line: Line number, from 1.
-        column: Column in characters, from 1.
-    """
+    """A cursor in a file, with the text before and after it."""
 
     path: Path
-    text: str
-    line: int
-    column: int
-
-    @property
-    def before(self) -> str:
-        """The text before the cursor."""
-        lines = split_lines(self.text)
-        return "".join(lines[: self.line - 1]) + lines[self.line - 1][: self.column - 1]
-
-    @property
-    def after(self) -> str:
-        """The text after the cursor."""
-        return self.text[len(self.before) :]
+    before: str
+    after: str
 
 
 def read_position(argument: str) -> SourcePosition:
@@ -65,7 +47,8 @@ def read_position(argument: str) -> SourcePosition:
         raise ConfigurationError(
             f"Line {line} of {path} has {length} characters; column {column} is out of range. Columns count from 1."
         )
-    return SourcePosition(path, text, line, column)
+    before = "".join(lines[: line - 1]) + lines[line - 1][: column - 1]
+    return SourcePosition(path, before, text[len(before) :])
 
 
 def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:

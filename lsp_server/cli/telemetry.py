@@ -6,22 +6,20 @@ import argparse
 import json
 import sys
 
+from lsp_server.telemetry.store import clear, read_store, store_path
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `telemetry`."""
-    parser = subparsers.add_parser("telemetry", help="export, delete or locate the local telemetry")
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `telemetry`."""
     parser.add_argument(
         "action",
         choices=("export", "clear", "path"),
         help="export: print every record as JSON; clear: delete the store; path: print the path of the store",
     )
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command."""
-    from lsp_server.telemetry.store import clear, store_path
-
     if options.action == "path":
         print(store_path())
     elif options.action == "clear":
@@ -35,8 +33,6 @@ def execute(options: argparse.Namespace) -> int:
 
 def _export() -> None:
     """Print each row of the store as a JSON object on a line of its own. Only the table with the salt is left out."""
-    from lsp_server.telemetry.store import read_store, store_path
-
     if not store_path().exists():
         return
     with read_store(store_path()) as store:

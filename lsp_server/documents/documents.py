@@ -141,6 +141,10 @@ class DocumentStore:
     def __iter__(self) -> Iterator[Document]:
         return iter(list(self._documents.values()))
 
+    def has(self, uri: str) -> bool:
+        """Return whether a document is open."""
+        return uri in self._documents
+
     def get(self, uri: str) -> Document | None:
         """Return the open document of a URI, or None."""
         return self._documents.get(uri)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lsprotocol import types
@@ -16,29 +15,16 @@ from lsp_server.documents.workspace_search import has_entries, is_of_programs
 from lsp_server.wire.document_uri import path_of
 
 
-@dataclass(frozen=True, slots=True)
-class FileChanges:
-    """What events of files on disk mean for the engine.
-
-    Attributes:
-        needs_scan: Whether the workspace must be searched: an ignore file changed, or a folder with files appeared. A
-            client may not report the files in it.
-        known: Files that the engine has and that changed or are gone, alone or with their folder.
-        new: Files that the engine may get.
-    """
-
-    needs_scan: bool
-    known: tuple[FolderFile, ...] = ()
-    new: tuple[FolderFile, ...] = ()
-
-
 def read_changes(
     events: Sequence[types.FileEvent],
     folders: WorkspaceFolders,
     policy: Callable[[Folder], FilePolicy],
     sent: frozenset[FolderFile],
-) -> FileChanges:
-    """Return what events mean. It may run on a thread: whoever checks out a branch causes thousands of them.
+) -> tuple[list[FolderFile], list[FolderFile]] | None:
+    """Return the files that the engine has and that changed or are gone, perhaps with their folder, and new ones.
+
+    None if the workspace must be searched: an ignore file changed, or a folder appeared, of whose files a client may
+    report none. It may run on a thread: whoever checks out a branch causes thousands of events.
 
     Args:
         events: The client's events.
@@ -51,10 +37,10 @@ def read_changes(
     created = [file for file, kind in files.items() if kind is types.FileChangeType.Created]
     is_rule_changed = any(map(is_rule_file, paths))  # a repository's may lie above its folder
     if is_rule_changed or any(_is_new_folder(file, policy) for file in created):
-        return FileChanges(needs_scan=True)
+        return None
     deleted = {file.path for file, kind in files.items() if kind is types.FileChangeType.Deleted}
     new = [file for file in files if file not in sent and not _is_useless(file)]
-    return FileChanges(needs_scan=False, known=(*sent.intersection(files), *_below(deleted, sent)), new=tuple(new))
+    return [*sent.intersection(files), *_below(deleted, sent)], new
 
 
 def _is_useless(file: FolderFile) -> bool:

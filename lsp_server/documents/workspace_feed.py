@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
@@ -30,12 +31,13 @@ _CHECK_S = 30.0
 """Minimum time from one check for files that changed on disk to the next, in seconds."""
 
 
+@dataclass(slots=True)
 class WorkspaceFeed:
     """Finds the files that the policy allows and what changes in them, and gives them to the outbox.
 
     Of loose files, only open documents are sent. All text that is sent comes from `_text_of`, which checks the policy.
 
-    Args:
+    Attributes:
         folders: The workspace folders.
         documents: The open documents.
         send: Sends a message to the engine.
@@ -46,34 +48,27 @@ class WorkspaceFeed:
         check_s: Minimum time from one check for files that changed on disk to the next, in seconds.
     """
 
-    def __init__(
-        self,
-        folders: WorkspaceFolders,
-        documents: DocumentStore,
-        send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]],
-        settings: Callable[[str], Settings],
-        pause_s: float = _PAUSE_S,
-        may_send: Callable[[FolderFile], bool] = lambda _file: True,
-        is_trusted: Callable[[Path], bool] = lambda _path: False,
-        check_s: float = _CHECK_S,
-    ) -> None:
-        self._folders = folders
-        self._documents = documents
-        self._settings = settings
-        self._may_send = may_send
-        self._is_trusted = is_trusted
-        self._secrets: dict[Path, str] = {}  # what files hold that is not read
-        self._check_s = check_s
-        self._checked_at_s = time.monotonic()
-        self._checking: asyncio.Task[None] | None = None
-        self._policies: dict[Folder, FilePolicy] = {}
-        self._near: set[Path] = set()  # folders whose files come first
-        self._entered: set[FolderFile] = set()  # documents in folders that became near since the last scan
-        self._scan_number = 0  # of the newest scan; older ones stop
-        self._rescanning: asyncio.Task[None] | None = None
-        self._outbox = WorkspaceOutbox(
-            send, self._text_of, self._before_batch, lambda uri: documents.get(uri) is not None, pause_s
-        )
+    folders: WorkspaceFolders
+    documents: DocumentStore
+    send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]]
+    settings: Callable[[str], Settings]
+    pause_s: float = _PAUSE_S
+    may_send: Callable[[FolderFile], bool] = lambda _file: True
+    is_trusted: Callable[[Path], bool] = lambda _path: False
+    check_s: float = _CHECK_S
+    _secrets: dict[Path, str] = field(default_factory=dict)  # what files hold that is not read
+    _checked_at_s: float = field(default_factory=time.monotonic)
+    _checking: asyncio.Task[None] | None = None
+    _policies: dict[Folder, FilePolicy] = field(default_factory=dict)
+    _near: set[Path] = field(default_factory=set)  # folders whose files come first
+    _entered: set[FolderFile] = field(default_factory=set)  # documents in folders that became near since the last scan
+    _scan_number: int = 0  # of the newest scan; older ones stop
+    _rescanning: asyncio.Task[None] | None = None
+    _outbox: WorkspaceOutbox = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Connect the outbox with what chooses its files."""
+        self._outbox = WorkspaceOutbox(self.send, self._text_of, self._before_batch, self.documents.has, self.pause_s)
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
         """Return why a document's file may not be read; None if it may.
@@ -81,11 +76,11 @@ class WorkspaceFeed:
         What a client shows of a file of the workspace under another scheme, such as an older version, is no more.
         """
         path = named_path(uri)
-        if path is None or (path_of(uri) is None and self._folders.folder_of(path) is None):
+        if path is None or (path_of(uri) is None and self.folders.folder_of(path) is None):
             name = uri.partition(":")[2].partition("?")[0]
             return EmptyReason.SECRET_FILE if is_secret(name) else None
-        holds_secret = path in self._secrets and not self._is_trusted(path)
-        found = self._refusal(FolderFile(self._folders.home_of(path), path))
+        holds_secret = path in self._secrets and not self.is_trusted(path)
+        found = self._refusal(FolderFile(self.folders.home_of(path), path))
         return found or (EmptyReason.SECRET_FILE if holds_secret else None)
 
     def secret_of(self, uri: str) -> str:
@@ -102,14 +97,14 @@ class WorkspaceFeed:
         """
         self._scan_number += 1
         number = self._scan_number
-        limits = {folder: self._settings(folder.uri).index_files for folder in self._folders}
-        limit = max(limits.values(), default=self._settings("").index_files)
+        limits = {folder: self.settings(folder.uri).index_files for folder in self.folders}
+        limit = max(limits.values(), default=self.settings("").index_files)
         for policy in self._policies.values():
             policy.forget_rules()
         sent_before = frozenset(self._outbox.sent)
         near = self._near = {file.path.parent for file in self._opened()}
-        policies = {folder: self._policy(folder) for folder in self._folders if limits[folder]}
-        words = frozenset(self._documents.words())
+        policies = {folder: self._policy(folder) for folder in self.folders if limits[folder]}
+        words = frozenset(self.documents.words())
         found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan_number, words)
         if number != self._scan_number:
             return
@@ -122,7 +117,7 @@ class WorkspaceFeed:
 
     def opened(self, document: Document) -> None:
         """Send the file of an opened document and those next to it, for which the last scan may have had no room."""
-        file = self._folders.document_file_of(document.uri)
+        file = self.folders.document_file_of(document.uri)
         if file is not None and not self._refusal(file):
             self._holds_secret(file.path, document.lines.text())
         self.changed(document)
@@ -136,18 +131,18 @@ class WorkspaceFeed:
 
         Not every client says which files change on disk: what git or a formatter writes would be sent at no time.
         """
-        is_due = time.monotonic() - self._checked_at_s >= self._check_s and not self._outbox.is_closed
+        is_due = time.monotonic() - self._checked_at_s >= self.check_s and not self._outbox.is_closed
         if is_due and (self._checking is None or self._checking.done()):
             self._checked_at_s = time.monotonic()
             self._checking = asyncio.create_task(self._send_changed())
-        file = self._folders.document_file_of(document.uri)
+        file = self.folders.document_file_of(document.uri)
         if file is not None and not document.notebook and self._is_indexed(file):
             self._outbox.enqueue([file])
 
     def closed(self, document: Document) -> None:
         """Let the engine forget a closed document after a pause, and send its file as it is on disk."""
-        file = self._folders.document_file_of(document.uri)
-        if file is not None and self._is_loose(file) and not self._documents.has_open_in(file.path.parent):
+        file = self.folders.document_file_of(document.uri)
+        if file is not None and self._is_loose(file) and not self.documents.has_open_in(file.path.parent):
             self.folders_closed([file.folder.uri])
             self._policies.pop(file.folder, None)
         else:
@@ -164,13 +159,14 @@ class WorkspaceFeed:
         Scan all folders if an ignore file changed or a folder appeared.
         """
         sent = frozenset(self._outbox.sent)
-        changes = await asyncio.to_thread(read_changes, events, self._folders, self._policy, sent)
-        if changes.needs_scan:
+        changes = await asyncio.to_thread(read_changes, events, self.folders, self._policy, sent)
+        if changes is None:
             await self.scan()
             return
-        limits = [self._settings(folder.uri).index_files for folder in self._folders]
+        known, new = changes
+        limits = [self.settings(folder.uri).index_files for folder in self.folders]
         room = max(0, max(limits, default=0) - len(self._outbox.sent))
-        self._outbox.enqueue([*changes.known, *filter(self._is_indexed, changes.new[:room])])
+        self._outbox.enqueue([*known, *filter(self._is_indexed, new[:room])])
 
     async def close(self) -> None:
         """Stop scanning and sending. Later changes have no effect."""
@@ -200,13 +196,13 @@ class WorkspaceFeed:
             if self._rescanning is not None:
                 self._rescanning.cancel()
             self._rescanning = asyncio.create_task(self.scan())
-        return policy.refusal(file.path, trusted=self._is_trusted(file.path))
+        return policy.refusal(file.path, trusted=self.is_trusted(file.path))
 
     def _holds_secret(self, path: Path, text: str) -> bool:
         """Note what a file's text holds that must not be read; return whether it does."""
         self._secrets.pop(path, None)
         what = secret_in(text, is_suspect=is_suspect(path.as_posix())) if len(text) <= MAX_FILE_BYTES else ""
-        if what and not self._is_trusted(path):
+        if what and not self.is_trusted(path):
             self._secrets[path] = what
         return path in self._secrets
 
@@ -239,14 +235,14 @@ class WorkspaceFeed:
             found |= dict.fromkeys(await asyncio.to_thread(search_folder, file.path.parent, file.folder, policy))
         if found:
             has = self._outbox.sent | {one: None for one, wanted in self._outbox.waiting.items() if wanted}
-            self._outbox.waiting |= exchanged([*found], has, self._near, self._settings(file.folder.uri).index_files)
+            self._outbox.waiting |= exchanged([*found], has, self._near, self.settings(file.folder.uri).index_files)
 
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
-        is_inside = self._folders.home_of(file.path) == file.folder
-        if not is_inside or self._refusal(file) or not self._may_send(file):
+        is_inside = self.folders.home_of(file.path) == file.folder
+        if not is_inside or self._refusal(file) or not self.may_send(file):
             return None, False
-        document = self._documents.get_by_path(file.path)
+        document = self.documents.get_by_path(file.path)
         if document is not None:
             fit = len(document.lines) <= MAX_FILE_BYTES and document.unfit(MAX_FILE_BYTES) is None
             text = document.lines.text() if fit else None
@@ -258,14 +254,14 @@ class WorkspaceFeed:
         return None if is_secret else text, document is not None
 
     def _is_indexed(self, file: FolderFile) -> bool:
-        return self._settings(file.folder.uri).index_files > 0
+        return self.settings(file.folder.uri).index_files > 0
 
     def _is_loose(self, file: FolderFile) -> bool:
-        return self._folders.folder_of(file.path) is None
+        return self.folders.folder_of(file.path) is None
 
     def _opened(self) -> list[FolderFile]:
         """Return the files of the open documents."""
-        return [file for document in self._documents if (file := self._folders.document_file_of(document.uri))]
+        return [file for document in self.documents if (file := self.folders.document_file_of(document.uri))]
 
     def _policy(self, folder: Folder) -> FilePolicy:
         policy = self._policies.get(folder)

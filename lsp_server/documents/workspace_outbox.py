@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 
 from completion.errors import DraftlineError, EngineSilentError
 from completion.host.errors import QueueFullError
@@ -20,42 +21,33 @@ _MAX_SILENCES = 5
 """Number of messages in a row that an engine may leave unanswered before the next ones wait for a change or restart."""
 
 
+@dataclass(slots=True)
 class WorkspaceOutbox:
     """The files, closed documents and closed folders that the engine shall hear of.
 
-    Args:
+    Attributes:
         send: Sends a message to the engine.
         text_of: Returns a file's text and whether the editor has it open. The text is None if it may not be sent.
         before_batch: Called before each batch; it may change what waits.
         is_open: Returns whether the editor has a document open.
         pause_s: Time from a change until it is sent, in seconds; what changes meanwhile is sent with it.
-
-    Attributes:
         waiting: The files that are sent next, and whether the engine shall have each.
         sent: The files that the engine has, with their identities as they were read from disk; None for open ones.
         sending: The task that sends; None before the first.
         is_closed: Whether nothing more is sent.
     """
 
-    def __init__(
-        self,
-        send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]],
-        text_of: Callable[[FolderFile], Awaitable[tuple[str | None, bool]]],
-        before_batch: Callable[[], Awaitable[None]],
-        is_open: Callable[[str], bool],
-        pause_s: float,
-    ) -> None:
-        self.waiting: dict[FolderFile, bool] = {}
-        self.sent: dict[FolderFile, Identity | None] = {}
-        self.sending: asyncio.Task[None] | None = None
-        self.is_closed = False
-        self._send = send
-        self._text_of = text_of
-        self._before_batch = before_batch
-        self._is_open = is_open
-        self._pause_s = pause_s
-        self._closed_documents: set[str] = set()
-        self._closed_folders: set[str] = set()
+    send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]]
+    text_of: Callable[[FolderFile], Awaitable[tuple[str | None, bool]]]
+    before_batch: Callable[[], Awaitable[None]]
+    is_open: Callable[[str], bool]
+    pause_s: float
+    waiting: dict[FolderFile, bool] = field(default_factory=dict)
+    sent: dict[FolderFile, Identity | None] = field(default_factory=dict)
+    sending: asyncio.Task[None] | None = None
+    is_closed: bool = False
+    _closed_documents: set[str] = field(default_factory=set)
+    _closed_folders: set[str] = field(default_factory=set)
 
     def enqueue(self, files: Iterable[FolderFile], *, wanted: bool = True, at_once: bool = False) -> None:
         """Send files after a pause; withdraw those that are not `wanted`."""
@@ -78,7 +70,7 @@ class WorkspaceOutbox:
 
     def _start(self, *, at_once: bool = False) -> None:
         if not self.is_closed and (self.sending is None or self.sending.done()):
-            self.sending = asyncio.create_task(self._work(0 if at_once else self._pause_s))
+            self.sending = asyncio.create_task(self._work(0 if at_once else self.pause_s))
 
     async def _work(self, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
@@ -88,12 +80,12 @@ class WorkspaceOutbox:
             closing = self._next_closing()
             try:
                 if closing != Closing():
-                    await self._send(closing)
+                    await self.send(closing)
                 closing = Closing()
-                await self._before_batch()
+                await self.before_batch()
                 batch = await self._next_batch()
                 for update in updates(batch):
-                    await self._send(update)
+                    await self.send(update)
                 for file in [file for file, sent in batch.items() if sent is None]:
                     self.sent.pop(file, None)
                 silences = 0
@@ -104,13 +96,13 @@ class WorkspaceOutbox:
                     self._closed_documents.update(closing.documents)
                     self._closed_folders.update(closing.workspaces)
                     self.waiting = {file: sent is not None for file, sent in batch.items()} | self.waiting
-                    await asyncio.sleep(self._pause_s)
+                    await asyncio.sleep(self.pause_s)
                 else:
                     self.waiting.clear()  # a restarted engine gets everything again
 
     def _next_closing(self) -> Closing:
         """Return the documents and folders closed since the last call, without documents that are open again."""
-        documents = tuple(uri for uri in self._closed_documents if not self._is_open(uri))
+        documents = tuple(uri for uri in self._closed_documents if not self.is_open(uri))
         closing = Closing(documents, tuple(self._closed_folders))
         self._closed_documents.clear()
         self._closed_folders.clear()
@@ -124,7 +116,7 @@ class WorkspaceOutbox:
             file = next(iter(self.waiting))
             wanted = self.waiting.pop(file)
             identity = identity_of(file.path)  # before it is read: one that changes meanwhile is another one
-            text, is_open = await self._text_of(file) if wanted else (None, False)
+            text, is_open = await self.text_of(file) if wanted else (None, False)
             if text is not None:
                 size += len(text)
                 self.sent[file] = None if is_open else identity  # before it is: a scan meanwhile withdraws it

@@ -6,7 +6,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from enum import Enum, auto
 from typing import Any
 from uuid import uuid4
 
@@ -27,13 +26,6 @@ PAUSE_S = 0.03
 
 Find = Callable[[NextEditRequest], Awaitable[NextEdits]]
 _Name = tuple[str, str]  # URI of the document, and fingerprint of the edit
-
-
-class _Refusal(Enum):
-    """How the user refused an edit."""
-
-    REFUSED = auto()
-    UNDONE = auto()  # applied, then undone
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +67,7 @@ class NextEditor:
 
     def __init__(self, find: Find) -> None:
         self._find = find
-        self._refused: OrderedDict[_Name, _Refusal] = OrderedDict()
+        self._refused: OrderedDict[_Name, bool] = OrderedDict()  # and whether it was applied, then undone
         self._offered: OrderedDict[str, tuple[_Name, NextEdit]] = OrderedDict()
         self._accepted: OrderedDict[_Name, NextEdit] = OrderedDict()
 
@@ -116,7 +108,7 @@ class NextEditor:
         """Never propose the edit again. An unknown id has no effect."""
         if id_ in self._offered:
             name, _ = self._offered.pop(id_)
-            _remember(self._refused, name, _Refusal.REFUSED)
+            _remember(self._refused, name, value=False)
 
     def accept(self, id_: str) -> None:
         """Note that the client has applied the edit. An unknown id has no effect."""
@@ -130,17 +122,16 @@ class NextEditor:
         for name, edit in list(self._accepted.items()):
             if name[0] == document.uri and _is_undone(document, edit):
                 del self._accepted[name]
-                _remember(self._refused, name, _Refusal.UNDONE)
+                _remember(self._refused, name, value=True)
 
     def _hides(self, name: _Name, *, invoked: bool) -> bool:
         """Return whether a request does not find an edit."""
-        refusal = self._refused.get(name)
-        return refusal is not None and not (invoked and refusal is _Refusal.UNDONE)
+        return name in self._refused and not (invoked and self._refused[name])
 
 
 def is_wanted(query: NextEditQuery, document: Document, mode: NextEditMode, policy: RequestPolicy) -> bool:
     """Return whether a request for next edits is answered: it names the document as it is, and the user wants it."""
-    modes = (NextEditMode.AUTO, NextEditMode.MANUAL) if query.invoked else (NextEditMode.AUTO,)
+    modes = ("auto", "manual") if query.invoked else ("auto",)
     is_silent = policy.quiet.silence(document) is not None and not query.invoked
     is_current = query.version in (None, document.version)
     return is_current and mode in modes and not is_silent and policy.refusal(document, Place(0, 0)) is None

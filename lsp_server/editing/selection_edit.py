@@ -73,10 +73,11 @@ class Selection:
         return (self.above + indented + (self.below if is_whole else "")).replace("\n", self.line_end)
 
 
+@dataclass(frozen=True, slots=True)
 class SelectionEditor:
     """Edits selections of open documents.
 
-    Args:
+    Attributes:
         documents: The open documents.
         policy: Refuses documents that are switched off, ignored, secret or unfit.
         source: Returns the engine, None while it is not ready.
@@ -84,28 +85,20 @@ class SelectionEditor:
         on_text: Called with an edit's id and its text so far, whenever that grows.
     """
 
-    def __init__(
-        self,
-        documents: DocumentStore,
-        policy: RequestPolicy,
-        source: Callable[[], CompletionSource | None],
-        build_request: Callable[[Document, str, str], CompletionRequest],
-        on_text: Callable[[str, str], None],
-    ) -> None:
-        self._documents = documents
-        self._policy = policy
-        self._source = source
-        self._build_request = build_request
-        self._on_text = on_text
+    documents: DocumentStore
+    policy: RequestPolicy
+    source: Callable[[], CompletionSource | None]
+    build_request: Callable[[Document, str, str], CompletionRequest]
+    on_text: Callable[[str, str], None]
 
     async def edit(self, wanted: EditMessage) -> EditOutcome:
         """Return the edited text. Cancelling the task cancels the generation, and so does a change of the document."""
-        document = self._documents.get(wanted.uri)
+        document = self.documents.get(wanted.uri)
         if document is None:
             return EditOutcome(reason=EmptyReason.NOT_OPEN.sentence)
         start, end = (document.place(each) for each in (wanted.start, wanted.end))
-        refusal = self._policy.refusal(document, start)
-        source = self._source()
+        refusal = self.policy.refusal(document, start)
+        source = self.source()
         if refusal is None and document.version != wanted.version:
             refusal = EmptyReason.OUTDATED
         if refusal is not None or source is None:
@@ -119,7 +112,7 @@ class SelectionEditor:
         self, source: CompletionSource, document: Document, range_: tuple[Place, Place], wanted: EditMessage
     ) -> EditOutcome:
         selection = Selection.of(document.lines.between(*range_), document.line_end)
-        request = self._build_request(document, selection.code, wanted.instruction)
+        request = self.build_request(document, selection.code, wanted.instruction)
         fence, code, is_whole, stop = fence_of(selection.code, document.language), "", False, None
         async with aclosing(source.complete(request)) as events:
             async for event in events:
@@ -130,7 +123,7 @@ class SelectionEditor:
                 if is_whole or event.done:
                     break
                 if len(code) > len(before):
-                    self._on_text(wanted.id, selection.restored(code, is_whole=False))
+                    self.on_text(wanted.id, selection.restored(code, is_whole=False))
         if is_whole or stop is StopReason.STOP_TOKEN:
             return EditOutcome(selection.restored(code))
         return EditOutcome(reason=TOO_LONG if stop else ENGINE_ENDED)

@@ -4,57 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
-from dataclasses import replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.errors import StaleTextError
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.connector import HostConnector
-from lsp_server.engine.launcher import EngineOptions
 from lsp_server.engine.sent_texts import SentTexts
-from lsp_server.engine.status import EngineStatus
-from lsp_server.engine.watch import PATIENCE, Patience
 
 _Ordered = TypeVar("_Ordered", CompletionRequest, NextEditRequest)
 
 
-class EngineClient:
+@dataclass(eq=False)
+class EngineClient(HostConnector):
     """A client of one host, to which it connects at the first request."""
 
-    def __init__(
-        self,
-        options: EngineOptions,
-        on_status: Callable[[EngineStatus], None] = lambda _status: None,
-        clock: Callable[[], float] = time.monotonic,
-        patience: Patience = PATIENCE,
-    ) -> None:
-        """Create a client without connecting it.
-
-        Args:
-            options: The engine to use.
-            on_status: Called on the event loop after every change of the status, including loading progress.
-            clock: Monotonic clock, in seconds.
-            patience: Time limits for a host's answers.
-        """
-        self._host = HostConnector(options, on_status, clock, patience)
-        self._sent = SentTexts()
-        self._running, self._idle = 0, asyncio.Event()
-        self._idle.set()
-        self._orders = itertools.count(1) if options.is_editor else None
-
-    @property
-    def status(self) -> EngineStatus:
-        """The host's latest status."""
-        return self._host.status
-
-    async def connect(self) -> EngineStatus:
-        """See `HostConnector.connect`."""
-        return await self._host.connect()
+    _sent: SentTexts = field(default_factory=SentTexts)
+    _running: int = 0
+    _idle: asyncio.Event = field(default_factory=asyncio.Event)
+    _orders: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
         """Yield the events of a request. Closing the iterator cancels it within one model step.
@@ -79,14 +51,14 @@ class EngineClient:
         shown = False
         for attempt in (1, 2):
             await self.connect()
-            connection = self._host.live()
+            connection = self.live()
             try:
-                async with self._host.watched(), aclosing(connection.complete(request)) as events:
+                async with self.watched(), aclosing(connection.complete(request)) as events:
                     async for event in events:
                         shown = shown or bool(event.suggestions)
                         yield event
             except (EngineUnavailableError, CancelledError):  # a host that stops cancels its requests
-                await self._host.drop(connection)
+                await self.drop(connection)
                 if shown:
                     return
                 if attempt == 2:
@@ -102,8 +74,8 @@ class EngineClient:
         """
         if self.status.state != "ready":
             return NextEdits()
-        async with self._host.watched():
-            return await self._host.live().next_edits(self._numbered(request))
+        async with self.watched():
+            return await self.live().next_edits(self._numbered(request))
 
     async def prepare(self, request: CompletionRequest) -> None:
         """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready.
@@ -112,8 +84,8 @@ class EngineClient:
             DraftlineError: The host refuses the preparation or does not answer.
         """
         if self.status.state == "ready":
-            async with self._host.watched():
-                await self._host.live().post("/v1/prepare", self._numbered(request))
+            async with self.watched():
+                await self.live().post("/v1/prepare", self._numbered(request))
 
     async def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Send changes of a workspace. A restarted host needs the whole workspace again.
@@ -122,14 +94,14 @@ class EngineClient:
             DraftlineError: No host is available, or it refuses the update.
         """
         await self.connect()
-        async with self._host.watched():
+        async with self.watched():
             try:
-                await self._host.live().post("/v1/workspace", self._sent.shortened(update))
+                await self.live().post("/v1/workspace", self._sent.shortened(update))
             except DraftlineError as error:
                 self._sent.forget()
                 if error.code != StaleTextError.code:
                     raise
-                await self._host.live().post("/v1/workspace", self._sent.shortened(update))
+                await self.live().post("/v1/workspace", self._sent.shortened(update))
 
     async def forget(self, closing: Closing) -> None:
         """Send the documents and workspaces that are no longer used. Do nothing unless the host is ready.
@@ -138,22 +110,15 @@ class EngineClient:
             DraftlineError: The host refuses the message or does not answer.
         """
         if self.status.state == "ready":
-            async with self._host.watched():
-                await self._host.live().post("/v1/close", closing)
-
-    async def health(self, *, memory: bool = False) -> dict[str, Any] | None:
-        """See `HostConnector.health`."""
-        return await self._host.health(memory=memory)
+            async with self.watched():
+                await self.live().post("/v1/close", closing)
 
     async def retire(self) -> None:
         """Close the connection once the completions that run have ended."""
-        await self._idle.wait()
+        if self._running:
+            await self._idle.wait()
         await self.close()
-
-    async def close(self) -> None:
-        """See `HostConnector.close`."""
-        await self._host.close()
 
     def _numbered(self, request: _Ordered) -> _Ordered:
         """Return a request with its place in the order of an editor's ones: one over another connection may be late."""
-        return replace(request, order=next(self._orders)) if self._orders is not None else request
+        return replace(request, order=next(self._orders)) if self.options.is_editor else request

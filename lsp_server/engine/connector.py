@@ -6,15 +6,17 @@ It imports no HTTP until it connects.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from completion.errors import DraftlineError, EngineUnavailableError
+from lsp_server.engine.host_processes import end
 from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
-from lsp_server.engine.lease import HostLease
 from lsp_server.engine.status import EngineStatus
-from lsp_server.engine.watch import HostWatch, Patience
+from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
 
 if TYPE_CHECKING:
     from lsp_server.engine.http import EngineConnection
@@ -30,35 +32,37 @@ _MAX_DEATHS = 3
 _CLOSED = "The connection to the engine was closed. Send the request again."
 
 
+@dataclass(eq=False)
 class HostConnector:
     """The connection of one client to its host. It holds a lease while it is connected, which keeps the host alive.
 
-    The arguments are those of `EngineClient`.
-
     Attributes:
+        options: The engine to use.
+        on_status: Called on the event loop after every change of the status, including loading progress.
+        clock: Monotonic clock, in seconds.
+        patience: Time limits for a host's answers.
         status: The host's latest status.
     """
 
-    def __init__(
-        self,
-        options: EngineOptions,
-        on_status: Callable[[EngineStatus], None],
-        clock: Callable[[], float],
-        patience: Patience,
-    ) -> None:
-        self.status = EngineStatus()
-        self._options = options
-        self._on_status = on_status
-        self._clock = clock
-        self._patience = patience
-        self._launcher = HostLauncher(options)
-        self._watch = HostWatch(self._launcher, patience, self._open)
-        self._connecting = asyncio.Lock()
-        self._lease: HostLease | None = None
-        self._changed = asyncio.Event()
-        self._is_closed = False
-        self._failure: tuple[float, DraftlineError] | None = None
-        self._deaths = 0  # hosts that ended in a row while they started
+    options: EngineOptions
+    on_status: Callable[[EngineStatus], None] = lambda _status: None
+    clock: Callable[[], float] = time.monotonic
+    patience: Patience = PATIENCE
+    status: EngineStatus = field(default_factory=EngineStatus)
+    _launcher: HostLauncher = field(init=False)
+    _watch: HostWatch = field(init=False)
+    _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _connection: EngineConnection | None = None
+    _following: asyncio.Task[None] | None = None  # holds the lease and notes what the host says
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_closed: bool = False
+    _failure: tuple[float, DraftlineError] | None = None
+    _deaths: int = 0  # hosts that ended in a row while they started
+
+    def __post_init__(self) -> None:
+        """Prepare to start and watch a local host."""
+        self._launcher = HostLauncher(self.options)
+        self._watch = HostWatch(self._launcher, self.patience, self._open)
 
     async def connect(self) -> EngineStatus:
         """Find or start the host, wait until its model is ready, and return its status. Do nothing if it is ready.
@@ -70,7 +74,7 @@ class HostConnector:
             self._check_open()
             if self.status.state == "ready":
                 return self.status
-            if self._failure is not None and self._clock() < self._failure[0]:
+            if self._failure is not None and self.clock() < self._failure[0]:
                 raise self._failure[1]
             self._failure = None
             try:
@@ -80,7 +84,7 @@ class HostConnector:
             except DraftlineError as error:
                 self._deaths += isinstance(error, HostGoneError)
                 if not isinstance(error, HostGoneError) or self._deaths >= _MAX_DEATHS:
-                    self._failure = (self._clock() + _FAILURE_KEPT_S, error)
+                    self._failure = (self.clock() + _FAILURE_KEPT_S, error)
                 await self._disconnect()
                 self._note(EngineStatus("error", sentence=str(error), code=error.code))
                 raise
@@ -96,10 +100,10 @@ class HostConnector:
         Raises:
             PermissionsError: Another user owns the socket or can access it.
         """
-        connection = leased = self._lease.connection if self._lease is not None else None
+        connection = leased = self._connection
         try:
             connection = connection or await self._open()
-            return await connection.health(self._patience.answer_s, memory=memory)
+            return await connection.health(self.patience.answer_s, memory=memory)
         except EngineUnavailableError:
             return None
         finally:
@@ -117,13 +121,13 @@ class HostConnector:
         Raises:
             EngineUnavailableError: There is none any more.
         """
-        if self._lease is None:
+        if self._connection is None:
             raise EngineUnavailableError(_CLOSED)
-        return self._lease.connection
+        return self._connection
 
     def watched(self) -> AbstractAsyncContextManager[None]:
         """End the host if it hangs within the block. A host on another machine is never ended."""
-        if self._options.remote.is_host:
+        if self.options.remote.is_host:
             return nullcontext()
         return self._watch.waiting(lambda sentence: self._note(EngineStatus("starting", sentence=sentence)))
 
@@ -133,7 +137,7 @@ class HostConnector:
         This is noted, since the host may live: with the lease it has forgotten the workspace, which is sent again.
         """
         async with self._connecting:
-            if self._lease is not None and connection is self._lease.connection:
+            if connection is self._connection:
                 was_ready = self.status.state == "ready"
                 await self._disconnect()
                 if was_ready:
@@ -145,13 +149,13 @@ class HostConnector:
 
     async def _find_or_start(self) -> None:
         """Get a lease from the running host, or from a host that this starts."""
-        deadline = self._clock() + self._patience.start_s
+        deadline = self.clock() + self.patience.start_s
         retry_s, killed = _FIRST_RETRY_S, 0
-        while (remaining_s := deadline - self._clock()) > 0:
+        while (remaining_s := deadline - self.clock()) > 0:
             if await self._try_lease(remaining_s):
                 return
-            if self._options.remote.is_host:
-                where = self._options.remote.shown()
+            if self.options.remote.is_host:
+                where = self.options.remote.shown()
                 raise EngineUnavailableError(
                     f"No engine answers at {where}. Start one there: draftline serve --tcp HOST:PORT. Its url starts "
                     "with https if it has a --tls-certificate, else with http."
@@ -167,9 +171,9 @@ class HostConnector:
             await asyncio.sleep(retry_s)
             retry_s = min(_MAX_RETRY_S, 1.5 * retry_s)
         processes = await asyncio.to_thread(self._launcher.processes)
-        await asyncio.to_thread(self._launcher.end, processes, self._patience.end_s)
+        await asyncio.to_thread(end, processes, self.patience.end_s)
         raise HostGoneError(
-            f"The engine did not answer within {self._patience.start_s:g} s and was ended. A later request starts a "
+            f"The engine did not answer within {self.patience.start_s:g} s and was ended. A later request starts a "
             f"new one. Its log: {self._launcher.address().log_path}"
         )
 
@@ -185,9 +189,40 @@ class HostConnector:
         except HostGoneError:
             return False
         self._check_open()
-        remote = self._options.remote
-        self._lease = HostLease(connection, self._note, remote.shown() if remote.is_host else "")
-        return await self._lease.is_granted(within_s)
+        granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._connection, self._following = connection, asyncio.create_task(self._follow(connection, granted))
+        try:
+            return await asyncio.wait_for(granted, within_s)
+        except TimeoutError:
+            return False
+
+    async def _follow(self, connection: EngineConnection, granted: asyncio.Future[bool]) -> None:
+        """Note each state of the host until it ends; `granted` gets whether it answers, or why it refuses the lease."""
+        try:
+            async with aclosing(connection.states()) as states:
+                async for status in states:
+                    if status.state != "stopping":  # the host ends next, and a request that comes now needs another one
+                        self._note(self._with_address(status))
+                        if not granted.done():
+                            granted.set_result(True)
+        except HostGoneError:
+            if granted.done():
+                sentence = "The engine ended. The next request starts a new one."
+                if self.options.remote.is_host:
+                    sentence = f"The engine at {self.options.remote.shown()} ended. The next request connects again."
+                self._note(EngineStatus("gone", sentence=sentence))
+        except DraftlineError as error:
+            if not granted.done():
+                granted.set_exception(error)
+        finally:
+            if not granted.done():
+                granted.set_result(False)
+
+    def _with_address(self, status: EngineStatus) -> EngineStatus:
+        """Return the state of a ready host on another machine with a sentence on where the text goes."""
+        if status.state != "ready" or not self.options.remote.is_host:
+            return status
+        return replace(status, sentence=f"{status.sentence} Your text goes to {self.options.remote.shown()}.")
 
     async def _until_ready(self) -> EngineStatus:
         while True:
@@ -198,24 +233,27 @@ class HostConnector:
                 error = EngineUnavailableError(self.status.sentence)
                 error.code = self.status.code
                 raise error
-            if self._lease is None or self._lease.has_ended:
+            if self._following is None or self._following.done():
                 raise HostGoneError("The engine ended while it loaded the model. The next request starts a new one.")
             await changed.wait()
 
     async def _open(self) -> EngineConnection:
-        path = None if self._options.remote.is_host else self._launcher.address().endpoint_path
+        path = None if self.options.remote.is_host else self._launcher.address().endpoint_path
 
         def connection() -> EngineConnection:
             from lsp_server.engine.http import connection_to  # noqa: PLC0415 - `initialize` is answered without it
 
-            return connection_to(path, self._options)
+            return connection_to(path, self.options)
 
         return await asyncio.to_thread(connection)
 
     async def _disconnect(self) -> None:
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            await lease.end()
+        connection, following = self._connection, self._following
+        self._connection = self._following = None
+        if connection is not None and following is not None:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await connection.close()
         self.status = EngineStatus()
 
     def _note(self, status: EngineStatus) -> None:
@@ -223,4 +261,4 @@ class HostConnector:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
         if not self._is_closed:
-            self._on_status(status)
+            self.on_status(status)

@@ -7,17 +7,14 @@ count, and the answers are kept in the user's state folder: no file of a project
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 from completion.errors import StorageError
 from completion.paths import expanded
 from completion.remote.address import RemoteAddress
 from lsp_server.settings.config import remote_address
-from lsp_server.settings.shared_file import Remembered
+from lsp_server.settings.shared_file import HashedAnswers
 from lsp_server.settings.table import Settings
 from lsp_server.workspace_reader import real_path
 
@@ -28,21 +25,6 @@ SEND, KEEP = "Send", "Not in this workspace"
 
 Ask = Callable[[str, tuple[str, str]], Awaitable[str | None]]
 """Shows a question with its answers; returns the chosen one, None if the user chose none or the client cannot ask."""
-
-
-class _Answers(NamedTuple):
-    """The salt of the hashes, and the answers by the hash of server and workspace."""
-
-    salt: str
-    by_digest: dict[str, bool]
-
-    def digest(self, remote: RemoteAddress, workspace: str) -> str:
-        named = f"{self.salt}\0{remote.kind}\0{remote.url}\0{workspace}"
-        return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()
-
-
-def _parse(found: Any) -> _Answers:  # noqa: ANN401 - untyped JSON
-    return _Answers(str(found["salt"]), {str(key): value is True for key, value in found["answers"].items()})
 
 
 class Consent:
@@ -59,7 +41,7 @@ class Consent:
     def __init__(
         self, path: Path | None, settings: Callable[[], Settings], ask: Ask, on_answer: Callable[[str], None]
     ) -> None:
-        self._answers = Remembered(path, _parse, _Answers(secrets.token_hex(16), {}))
+        self._answers = HashedAnswers(path)
         self._settings = settings
         self._ask = ask
         self._on_answer = on_answer
@@ -81,8 +63,8 @@ class Consent:
         chosen = by_rules(settings.engine_send, path)
         if chosen is not None:
             return chosen
-        remote, answers = remote_address(settings), self._answers.get()
-        answer = answers.by_digest.get(answers.digest(remote, workspace))
+        remote = remote_address(settings)
+        answer = self._answers.get(remote.kind, remote.url, workspace)
         if answer is None and asks and (remote, workspace) not in self._asked:
             self._asked.add((remote, workspace))
             task = asyncio.create_task(self._ask_about(remote, workspace, name))
@@ -102,13 +84,8 @@ class Consent:
 
     def _remember(self, remote: RemoteAddress, workspace: str, *, may_send: bool) -> str:
         """Remember an answer; return the sentence of a failure, or ""."""
-
-        def answered(known: _Answers) -> tuple[_Answers, object]:
-            by_digest = {**known.by_digest, known.digest(remote, workspace): may_send}
-            return _Answers(known.salt, by_digest), {"salt": known.salt, "answers": by_digest}
-
         try:
-            self._answers.change(answered)
+            self._answers.set(remote.kind, remote.url, workspace, answer=may_send)
         except StorageError as error:
             return f"The answer holds until the server ends. {error}"
         return ""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import psutil
 
 from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.errors import EngineSilentError, EngineUnavailableError
@@ -19,11 +20,9 @@ from completion.remote.address import RemoteAddress
 from completion.version import version
 from drafting.state_files import require_file
 from lsp_server.engine.auto_model import AUTO
+from lsp_server.engine.host_processes import is_stopped, processes_with
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
-
-if TYPE_CHECKING:
-    import psutil
 
 _EXPECTED = (0, LOADING_FAILED, ALREADY_RUNNING)
 """Exit statuses of a host that are no failure to start."""
@@ -118,27 +117,15 @@ class HostLauncher:
 
     def is_stuck(self) -> bool:
         """Return whether a process keeps the lock, and so must listen or end soon, or the started one is stopped."""
-        from lsp_server.engine.host_processes import is_stopped  # noqa: PLC0415
-
         return bool(self._holders()) or any(is_stopped(process) for process in self._started())
 
     def _holders(self) -> list[psutil.Process]:
-        from lsp_server.engine.host_processes import processes_with  # noqa: PLC0415
-
         return processes_with(self.address().lock_path, self._options.program)
 
     def _started(self) -> list[psutil.Process]:
-        import psutil  # noqa: PLC0415 - importing it takes 20 ms, and only error paths need it
-
         if self._process is None or self._process.poll() is not None:
             return []
         return [psutil.Process(self._process.pid)]
-
-    def end(self, processes: Sequence[psutil.Process], grace_s: float) -> None:
-        """End processes with SIGTERM, then with SIGKILL after `grace_s` seconds."""
-        from lsp_server.engine.host_processes import end  # noqa: PLC0415
-
-        end(processes, grace_s)
 
     def _start(self) -> subprocess.Popen[bytes]:
         address, options = self.address(), self._options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from completion.edits import NextEditRequest, NextEdits
@@ -27,42 +27,36 @@ REVIEW_S = 60.0
 """Time between two looks at battery, load and memory, in seconds: that of the mean of the system's load."""
 
 
+@dataclass(eq=False)
 class EngineLink:
     """The session's connection to the engine.
 
-    Args:
+    Attributes:
         status: Gets every change of the engine's state.
         new_progress: Creates a progress bar.
         on_ready: Called whenever an engine becomes ready, also after a restart.
         on_choice: Called with each choice of a model, if the settings leave it to draftline.
         machine: Says what the machine has.
+        saves_battery: Whether the user wants less work now.
     """
 
-    def __init__(
-        self,
-        status: StatusReporter,
-        new_progress: Callable[[], LoadingProgress],
-        on_ready: Callable[[], None],
-        on_choice: Callable[[Choice], None] = lambda _choice: None,
-        machine: Ask = machine_now,
-    ) -> None:
-        self._status = status
-        self._new_progress = new_progress
-        self._on_ready = on_ready
-        self._on_choice = on_choice
-        self._machine = machine
-        self._progress: LoadingProgress | None = None
-        self._options: EngineOptions | None = None
-        self._settings = DEFAULTS
-        self._client: EngineClient | None = None
-        self._was_ready = self._is_ready = False
-        self._connecting: asyncio.Task[None] | None = None
-        self._reviewing: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._retiring: set[asyncio.Task[None]] = set()
-        self._failed: set[EngineOptions] = set()  # that could not take over
-        self._remark = ""
-        self.saves_battery = False
+    status: StatusReporter
+    new_progress: Callable[[], LoadingProgress]
+    on_ready: Callable[[], None]
+    on_choice: Callable[[Choice], None] = lambda _choice: None
+    machine: Ask = machine_now
+    saves_battery: bool = False
+    _progress: LoadingProgress | None = None
+    _settings: Settings = DEFAULTS
+    _client: EngineClient | None = None
+    _was_ready: bool = False
+    _is_ready: bool = False
+    _connecting: asyncio.Task[None] | None = None
+    _reviewing: asyncio.Task[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _retiring: set[asyncio.Task[None]] = field(default_factory=set)
+    _failed: set[EngineOptions] = field(default_factory=set)  # that could not take over
+    _remark: str = ""
 
     @property
     def source(self) -> EngineClient | None:
@@ -74,19 +68,19 @@ class EngineLink:
         await self._end_review()
         self._settings = settings
         options = await self._wanted()
-        if self._options is not None and settings.model == AUTO:
-            options = replace(options, model=self._options.model)  # the review moves to another one
-        if options != self._options:
+        current = self._client.options if self._client is not None else None
+        if current is not None and settings.model == AUTO:
+            options = replace(options, model=current.model)  # the review moves to another one
+        if options != current:
             await self._close()
-            self._options = options
             self._client = self._new_client(options)
             self.wake()
         self.review()
 
     def review(self) -> None:
         """Look at the machine, now and each minute. Another model takes over between two requests, once it is ready."""
-        if self._options is not None and (self._reviewing is None or self._reviewing.done()):
-            self._reviewing = asyncio.create_task(self._review(self._options))
+        if self._client is not None and (self._reviewing is None or self._reviewing.done()):
+            self._reviewing = asyncio.create_task(self._review(self._client.options))
 
     async def _review(self, current: EngineOptions) -> None:
         if self._is_ready:
@@ -109,7 +103,7 @@ class EngineLink:
     async def _wanted(self) -> EngineOptions:
         """Return the engine that the settings name, or leave to what the machine has now."""
         settings, engine = self._settings, self._client.status if self._client else EngineStatus()
-        now = await asyncio.to_thread(self._machine)
+        now = await asyncio.to_thread(self.machine)
         device = engine.device.partition(" ")[0]
         choice = await asyncio.to_thread(choice_of, settings, now, engine.model, device)
         self.saves_battery = saves_battery(settings, now)
@@ -117,7 +111,7 @@ class EngineLink:
         if choice is None:
             return EngineOptions.of_settings(settings, is_editor=True)
         if self._is_ready:
-            self._on_choice(choice)
+            self.on_choice(choice)
         return EngineOptions.of_settings(settings, is_editor=True, automatic=choice.model.spec)
 
     async def _move(self, options: EngineOptions) -> None:
@@ -137,7 +131,7 @@ class EngineLink:
             retiring = asyncio.create_task(former.retire())
             self._retiring.add(retiring)
             retiring.add_done_callback(self._retiring.discard)
-        self._client, self._options, self._is_ready = client, options, False
+        self._client, self._is_ready = client, False
         self._note(client.status)
 
     def _new_client(self, options: EngineOptions) -> EngineClient:
@@ -196,7 +190,7 @@ class EngineLink:
 
     async def _close(self) -> None:
         client, connecting = self._client, self._connecting
-        self._client, self._connecting, self._options = None, None, None
+        self._client = self._connecting = None
         self._was_ready = self._is_ready = False
         if connecting is not None:
             connecting.cancel()
@@ -216,9 +210,9 @@ class EngineLink:
         if engine.state == "ready" and engine.code:  # its model server fails
             kind = StatusKind.ERROR
         sentence = f"{engine.sentence} {self._remark}".rstrip() if engine.state == "ready" else engine.sentence
-        self._status.update(kind=kind, message=sentence, model=engine.model, device=engine.device)
+        self.status.update(kind=kind, message=sentence, model=engine.model, device=engine.device)
         if engine.state in ("starting", "loading"):
-            self._progress = self._progress or self._new_progress()
+            self._progress = self._progress or self.new_progress()
             self._progress.report(engine.percent, engine.sentence)
         elif self._progress is not None:
             self._progress.end(engine.sentence)
@@ -226,5 +220,5 @@ class EngineLink:
         became_ready, self._is_ready = engine.state == "ready" and not self._is_ready, engine.state == "ready"
         if became_ready:
             self._was_ready = True
-            self._on_ready()
+            self.on_ready()
             self.review()

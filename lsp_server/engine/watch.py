@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from completion.errors import DraftlineError
+from lsp_server.engine.host_processes import end
 from lsp_server.engine.launcher import HostGoneError, HostLauncher, HostSilentError
 
 if TYPE_CHECKING:
@@ -39,27 +40,23 @@ class Patience:
 PATIENCE = Patience()
 
 
+@dataclass(frozen=True, slots=True)
 class HostWatch:
     """Checks a host's health while a request waits for it.
 
     The host's event loop answers even while the model's thread loads the model or computes a long prompt. Only a
     process that is stopped, or that the system does not schedule, fails to answer. A host takes its lock milliseconds
     before it listens, and holds it for seconds after.
+
+    Attributes:
+        launcher: Finds and ends the host's processes.
+        patience: The time limits.
+        connect: Opens a new connection for each check, so that a broken connection does not look like a hung host.
     """
 
-    def __init__(
-        self, launcher: HostLauncher, patience: Patience, connect: Callable[[], Awaitable[EngineConnection]]
-    ) -> None:
-        """Create a watch for the host of one address.
-
-        Args:
-            launcher: Finds and ends the host's processes.
-            patience: The time limits.
-            connect: Opens a new connection for each check, so that a broken connection does not look like a hung host.
-        """
-        self._launcher = launcher
-        self._patience = patience
-        self._connect = connect
+    launcher: HostLauncher
+    patience: Patience
+    connect: Callable[[], Awaitable[EngineConnection]]
 
     @asynccontextmanager
     async def waiting(self, on_hung: Callable[[str], None]) -> AsyncIterator[None]:
@@ -72,40 +69,40 @@ class HostWatch:
 
     async def _end_if_hung(self, on_hung: Callable[[str], None]) -> None:
         while True:
-            await asyncio.sleep(self._patience.quiet_s)
+            await asyncio.sleep(self.patience.quiet_s)
             if await self._answers():
                 continue
             # Check again: another client may have replaced the hung host, and then these processes are its successor.
-            suspects = await asyncio.to_thread(self._launcher.processes)
+            suspects = await asyncio.to_thread(self.launcher.processes)
             if suspects and not await self._answers():
                 pids = ", ".join(str(process.pid) for process in suspects)
-                silent_s = 2 * self._patience.answer_s
+                silent_s = 2 * self.patience.answer_s
                 sentence = f"The engine (process {pids}) hangs: it did not answer for {silent_s:g} s. Restarting it."
                 _log.warning(sentence)
                 on_hung(sentence)
-                await asyncio.to_thread(self._launcher.end, suspects, self._patience.end_s)
+                await asyncio.to_thread(end, suspects, self.patience.end_s)
 
     async def _answers(self) -> bool:
         """Return whether the host does not hang. One that is gone does not; one that is stuck does."""
-        end_s = asyncio.get_running_loop().time() + self._patience.answer_s
+        end_s = asyncio.get_running_loop().time() + self.patience.answer_s
         while (answers := await self._answer()) is None:
-            if not await asyncio.to_thread(self._launcher.is_stuck):
+            if not await asyncio.to_thread(self.launcher.is_stuck):
                 return True
             if asyncio.get_running_loop().time() >= end_s:
                 return False
-            await asyncio.sleep(self._patience.quiet_s)
+            await asyncio.sleep(self.patience.quiet_s)
         return answers
 
     async def _answer(self) -> bool | None:
         """Return whether the host answers in time, None if nothing listens."""
         try:
-            connection = await self._connect()
+            connection = await self.connect()
         except HostGoneError:
             return None
         except DraftlineError:
             return True
         try:
-            await connection.health(self._patience.answer_s)
+            await connection.health(self.patience.answer_s)
         except HostGoneError as error:
             return False if isinstance(error, HostSilentError) else None
         except DraftlineError:

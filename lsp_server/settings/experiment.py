@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from completion.errors import ConfigurationError, StorageError
 from completion.paths import state_dir
 from lsp_server.settings.config import with_text
-from lsp_server.settings.shared_file import SharedFile
+from lsp_server.settings.shared_file import Remembered
 from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
 
 By = Literal["hour", "file"]
@@ -99,11 +99,12 @@ class Experiment:
         return with_text(settings, self.setting, arm.side.partition("=")[2])
 
 
-class CurrentExperiment(SharedFile[Experiment | None]):
+class CurrentExperiment(Remembered[Experiment | None]):
     """The running experiment of this user, None if none is running."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         super().__init__(path, lambda found: Experiment(**found | {"values": tuple(found["values"])}), None)
+        self.path = path
         self._clock = clock
 
     def settings_of(self, document: str, settings: Settings) -> tuple[Settings, Arm]:
@@ -124,12 +125,15 @@ class CurrentExperiment(SharedFile[Experiment | None]):
             ConfigurationError: Another one is running.
             StorageError: Its file cannot be written.
         """
-        running = self.get()
-        if running is not None:
-            raise ConfigurationError(
-                f'The experiment "{running.name}" is still running. To end it, run: draftline experiment stop'
-            )
-        self.write(dataclasses.asdict(experiment))
+
+        def started(running: Experiment | None) -> tuple[Experiment, object]:
+            if running is not None:
+                raise ConfigurationError(
+                    f'The experiment "{running.name}" is still running. To end it, run: draftline experiment stop'
+                )
+            return experiment, dataclasses.asdict(experiment)
+
+        self.change(started)
 
     def stop(self) -> None:
         """End the running experiment and keep its records.

@@ -22,9 +22,9 @@ class Scope(StrEnum):
 
 
 def setting(
+    description: str,
     *,
     default: _Value,
-    description: str,
     low: float = float("-inf"),
     high: float = float("inf"),
     scope: Scope = Scope.PROJECT,

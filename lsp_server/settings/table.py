@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, Literal
 
 from completion.backend import GPU_MEMORY_SHARE, Backend
@@ -17,22 +16,8 @@ from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.item_range import ItemRange
 from lsp_server.settings.rows import Scope, Setting, rows_of, setting
 
-
-class Trigger(StrEnum):
-    """When suggestions are made: while the user types, or for a manual request only."""
-
-    AUTOMATIC = "automatic"
-    MANUAL = "manual"
-
-
-class NextEditMode(StrEnum):
-    """When the edits that the user's last edits imply are proposed: at every pause, on request only, or never."""
-
-    AUTO = "auto"
-    MANUAL = "manual"
-    OFF = "off"
-
-
+Trigger = Literal["automatic", "manual"]
+NextEditMode = Literal["auto", "manual", "off"]
 OnBattery = Literal["same", "less"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -41,261 +26,240 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 class Settings:
     """Every setting of the language server. All sources may spell a key as `max_tokens` or `maxTokens`."""
 
-    enabled: bool = setting(default=True, description="Whether draftline makes suggestions.")
+    enabled: bool = setting("Whether draftline makes suggestions.", default=True)
     languages_off: tuple[str, ...] = setting(
-        default=(), description="Languages without suggestions, by the editor's language identifier."
+        "Languages without suggestions, by the editor's language identifier.", default=()
     )
     trigger: Trigger = setting(
-        default=Trigger.AUTOMATIC,
-        description="When suggestions are made: `automatic` while you type, `manual` only when you request one.",
+        "When suggestions are made: `automatic` while you type, `manual` only when you request one.",
+        default="automatic",
     )
     next_edit: NextEditMode = setting(
-        default=NextEditMode.AUTO,
-        description="When the edits are proposed that your last edits imply elsewhere in the file: `auto` in a pause, "
+        "When the edits are proposed that your last edits imply elsewhere in the file: `auto` in a pause, "
         "`manual` when you request one, `off` never.",
+        default="auto",
     )
     known_names: bool = setting(
-        default=True,
-        description="Whether names that your other language servers do not know become less likely after a dot.",
+        "Whether names that your other language servers do not know become less likely after a dot.", default=True
     )
-    in_comments: bool = setting(
-        default=True,
-        description="Whether there are automatic suggestions inside comments.",
-    )
-    in_strings: bool = setting(
-        default=True,
-        description="Whether there are automatic suggestions inside strings and docstrings.",
-    )
+    in_comments: bool = setting("Whether there are automatic suggestions inside comments.", default=True)
+    in_strings: bool = setting("Whether there are automatic suggestions inside strings and docstrings.", default=True)
     whole_lines: bool = setting(
-        default=False,
-        description="Whether an automatic suggestion always reaches the end of its line or block. If not, it ends "
+        "Whether an automatic suggestion always reaches the end of its line or block. If not, it ends "
         "where what follows is probably wrong; when you accept it or type along, the rest appears as far as it is then "
         "likely. A manual request shows all of it.",
+        default=False,
     )
     automatic_lines: int = setting(
+        "Maximum number of lines of an automatic suggestion, blank ones not counted; 0 means no limit. "
+        "If the text is incomplete there, as an `if` without its body, it appears only where it is very likely. A "
+        "manual request gets the whole suggestion.",
         default=0,
         low=0,
         high=1000,
-        description="Maximum number of lines of an automatic suggestion, blank ones not counted; 0 means no limit. "
-        "If the text is incomplete there, as an `if` without its body, it appears only where it is very likely. A "
-        "manual request gets the whole suggestion.",
     )
     show_after_ms: int = setting(
+        "Pause in typing, in milliseconds, before an automatic suggestion appears; 0 shows it as soon as "
+        "it is generated. One that is on the screen stays while you type along it.",
         default=0,
         low=0,
         high=10_000,
-        description="Pause in typing, in milliseconds, before an automatic suggestion appears; 0 shows it as soon as "
-        "it is generated. One that is on the screen stays while you type along it.",
     )
     model: str = setting(
+        "The model: `default`; `auto`, the largest that is installed and quick enough on this machine; a "
+        "packaged model's name, a hub id, or the whole path of a folder with safetensors or of a `.gguf` file.",
         default="default",
         scope=Scope.MACHINE,
-        description="The model: `default`; `auto`, the largest that is installed and quick enough on this machine; a "
-        "packaged model's name, a hub id, or the whole path of a folder with safetensors or of a `.gguf` file.",
     )
     first_text_budget_ms: int = setting(
+        'Time for the first text, in milliseconds, within which `model = "auto"` takes a model.',
         default=120,
         low=1,
         high=60_000,
         scope=Scope.MACHINE,
-        description='Time for the first text, in milliseconds, within which `model = "auto"` takes a model.',
     )
     on_battery: OnBattery = setting(
+        "How much work is done on battery: `same` as on mains; `less` takes a model with half of "
+        "`first_text_budget_ms`, and generates nothing ahead.",
         default="less",
         scope=Scope.MACHINE,
-        description="How much work is done on battery: `same` as on mains; `less` takes a model with half of "
-        "`first_text_budget_ms`, and generates nothing ahead.",
     )
     backend: Backend = setting(
+        "Implementation that runs the model; `auto` chooses the fastest one that the machine and the model support.",
         default="auto",
         scope=Scope.MACHINE,
-        description="Implementation that runs the model; `auto` chooses the fastest one that the machine and the model "
-        "support.",
     )
     threads: int = setting(
+        "Number of CPU threads of the engine, from its next start; 0 lets the engine choose.",
         default=0,
         low=0,
         high=1024,
         scope=Scope.MACHINE,
-        description="Number of CPU threads of the engine, from its next start; 0 lets the engine choose.",
     )
     gpu_memory_share: float = setting(
+        "Share of a GPU's memory that the engine may take, from its next start; 0 leaves the GPU to other "
+        "programs. The backend `auto` takes the most exact format of the weights that fits: bfloat16, 8 or 4 bits.",
         default=GPU_MEMORY_SHARE,
         low=0,
         high=1,
         scope=Scope.MACHINE,
-        description="Share of a GPU's memory that the engine may take, from its next start; 0 leaves the GPU to other "
-        "programs. The backend `auto` takes the most exact format of the weights that fits: bfloat16, 8 or 4 bits.",
     )
     engine_url: str = setting(
+        "Address of a server that runs a model in place of this computer, or after it, for example "
+        "`https://gpu.example:8080`. Text of the workspaces that you allow goes there.",
         default="",
         scope=Scope.MACHINE,
-        description="Address of a server that runs a model in place of this computer, or after it, for example "
-        "`https://gpu.example:8080`. Text of the workspaces that you allow goes there.",
     )
     engine_kind: Kind = setting(
+        "What listens at `engine_url`: a `llama-server` of llama.cpp or a `vllm`, whose tokenizer `model` "
+        "names and which gets the text around the cursor, or a `draftline serve`, which gets the workspace, too.",
         default="llama-server",
         scope=Scope.MACHINE,
-        description="What listens at `engine_url`: a `llama-server` of llama.cpp or a `vllm`, whose tokenizer `model` "
-        "names and which gets the text around the cursor, or a `draftline serve`, which gets the workspace, too.",
     )
     engine_mode: EngineMode = setting(
+        "Who completes: `remote`, the server of `engine_url` alone, or `local_first`, the local model at "
+        "once and a model server after it, where its text is better and in time.",
         default="remote",
         scope=Scope.MACHINE,
-        description="Who completes: `remote`, the server of `engine_url` alone, or `local_first`, the local model at "
-        "once and a model server after it, where its text is better and in time.",
     )
     not_secret: tuple[str, ...] = setting(
+        "Files and folders, by their whole paths, that are read although their names or contents look like "
+        "secrets; `!` before one excepts it again. The longest one that contains a file counts.",
         default=(),
         scope=Scope.MACHINE,
         folders=True,
-        description="Files and folders, by their whole paths, that are read although their names or contents look like "
-        "secrets; `!` before one excepts it again. The longest one that contains a file counts.",
     )
     engine_send: tuple[str, ...] = setting(
+        "Folders, by their whole paths, whose text may go to `engine_url`; `*` is every folder, and `!` "
+        "before a folder forbids it. The longest one that contains a file counts. In other folders you are asked once.",
         default=(),
         scope=Scope.MACHINE,
         folders=True,
-        description="Folders, by their whole paths, whose text may go to `engine_url`; `*` is every folder, and `!` "
-        "before a folder forbids it. The longest one that contains a file counts. In other folders you are asked once.",
     )
     engine_model: str = setting(
+        "Model whose tokenizer the server's model has, if that is not `model`: a name, or a folder with "
+        "`tokenizer.json` and `config.json`.",
         default="",
         scope=Scope.MACHINE,
-        description="Model whose tokenizer the server's model has, if that is not `model`: a name, or a folder with "
-        "`tokenizer.json` and `config.json`.",
     )
-    engine_token_file: str = setting(
-        default="", scope=Scope.MACHINE, description="File with the token that the server wants."
-    )
+    engine_token_file: str = setting("File with the token that the server wants.", default="", scope=Scope.MACHINE)
     engine_token_env: str = setting(
-        default="", scope=Scope.MACHINE, description="Environment variable with the token that the server wants."
+        "Environment variable with the token that the server wants.", default="", scope=Scope.MACHINE
     )
     engine_ca_file: str = setting(
+        "File with the certificates (PEM) of the authority that signed the server's own; by default "
+        "those of the system.",
         default="",
         scope=Scope.MACHINE,
-        description="File with the certificates (PEM) of the authority that signed the server's own; by default "
-        "those of the system.",
     )
     engine_plain_http: bool = setting(
-        default=False,
-        scope=Scope.MACHINE,
-        description="Whether text may go to a server on another machine unencrypted.",
+        "Whether text may go to a server on another machine unencrypted.", default=False, scope=Scope.MACHINE
     )
     idle_minutes: float = setting(
+        "Minutes after which an engine without clients exits and frees its memory; counts from its next start.",
         default=10.0,
         low=0.01,
         high=100_000,
         scope=Scope.MACHINE,
-        description="Minutes after which an engine without clients exits and frees its memory; counts from its next "
-        "start.",
     )
     debounce_ms: int = setting(
+        "Pause after a keystroke before the server asks the engine for a suggestion, in milliseconds. A "
+        "manual request does not wait.",
         default=60,
         low=0,
         high=10_000,
-        description="Pause after a keystroke before the server asks the engine for a suggestion, in milliseconds. A "
-        "manual request does not wait.",
     )
     mode: Mode = setting(
-        default=Mode.AUTO,
-        description="How far a suggestion may reach: `line` to the end of the line, with the lines that complete what "
+        "How far a suggestion may reach: `line` to the end of the line, with the lines that complete what "
         "it opens, such as the body of an `if`; `block` to the end of the block; `auto` decides by the syntax at the "
         "cursor.",
+        default=Mode.AUTO,
     )
-    max_tokens: int = setting(default=128, low=1, high=4096, description="Maximum length of a suggestion, in tokens.")
+    max_tokens: int = setting("Maximum length of a suggestion, in tokens.", default=128, low=1, high=4096)
     time_budget_ms: int = setting(
-        default=0,
-        low=0,
-        high=600_000,
-        description="Maximum time for generating a suggestion, in milliseconds; 0 means no limit.",
+        "Maximum time for generating a suggestion, in milliseconds; 0 means no limit.", default=0, low=0, high=600_000
     )
     suggestions: int = setting(
-        default=3, low=1, high=10, description="Number of suggestions to cycle through. A manual request gets two more."
+        "Number of suggestions to cycle through. A manual request gets two more.", default=3, low=1, high=10
     )
     alternatives: Alternatives = setting(
-        default=Alternatives.BRANCHES,
-        description="How alternatives to the first suggestion are generated: `branches` takes another token where the "
+        "How alternatives to the first suggestion are generated: `branches` takes another token where the "
         "model was least certain; `superposed` drafts all of them in one pass and scores them exactly.",
+        default=Alternatives.BRANCHES,
     )
     streaming: bool = setting(
-        default=False,
-        scope=Scope.CLIENT,
-        description="Whether the server sends a suggestion while it is generated (`draftline/partialCompletion`). If "
+        "Whether the server sends a suggestion while it is generated (`draftline/partialCompletion`). If "
         "not, a request is answered with the first line of a block once that is certain, and a manual one with the "
         "first suggestion; the same request again gets all of it.",
+        default=False,
+        scope=Scope.CLIENT,
     )
     item_range: ItemRange = setting(
-        default=ItemRange.AUTO,
-        scope=Scope.CLIENT,
-        description="What a suggestion replaces after the cursor: `cursor` nothing; `replaced` the closers that its "
+        "What a suggestion replaces after the cursor: `cursor` nothing; `replaced` the closers that its "
         "text contains; `line` the rest of the line, which its text then ends with; `auto` what the editor is known to "
         "show and accept correctly.",
+        default=ItemRange.AUTO,
+        scope=Scope.CLIENT,
     )
     layout: Layout | Literal["auto"] = setting(
-        default="auto", description="Order of prefix and suffix in the prompt; `auto` is the model's own order."
+        "Order of prefix and suffix in the prompt; `auto` is the model's own order.", default="auto"
     )
     grammar: GrammarMode = setting(
+        "What the language's grammar does: `strict` keeps a suggestion from breaking the file; `off` disables it.",
         default=GrammarMode.STRICT,
-        description="What the language's grammar does: `strict` keeps a suggestion from breaking the file; "
-        "`off` disables it.",
     )
     cache: CacheMode = setting(
-        default=CacheMode.PIE,
-        description="How the engine reuses cached keys and values after an edit: `pie` re-encodes text that moved; "
+        "How the engine reuses cached keys and values after an edit: `pie` re-encodes text that moved; "
         "`exact` keeps only the unchanged beginning of the prompt; `off` keeps nothing.",
+        default=CacheMode.PIE,
     )
     drafting: bool = setting(
-        default=True, description="Whether the engine drafts tokens ahead. Drafts change the speed, never the text."
+        "Whether the engine drafts tokens ahead. Drafts change the speed, never the text.", default=True
     )
     max_file_mb: float = setting(
-        default=2.0,
-        low=0.001,
-        high=1000,
-        description="Maximum size of a document, in megabytes; larger ones get no suggestions.",
+        "Maximum size of a document, in megabytes; larger ones get no suggestions.", default=2.0, low=0.001, high=1000
     )
     index_files: int = setting(
+        "Maximum number of workspace files that the drafters learn from; 0 disables this.",
         default=2000,
         low=0,
         high=1_000_000,
-        description="Maximum number of workspace files that the drafters learn from; 0 disables this.",
     )
     gate: Strictness = setting(
-        default=Strictness.LOW,
-        description="How strictly the server hides automatic suggestions that you would hardly accept: `off` hides "
+        "How strictly the server hides automatic suggestions that you would hardly accept: `off` hides "
         "none, `high` hides the most. The result of a manual request is always shown.",
+        default=Strictness.LOW,
     )
     quiet_ms: int = setting(
+        "Milliseconds without automatic suggestions after you dismiss one or delete other text than "
+        "indentation, also of what is on the screen already; the next character that you type ends those after a "
+        "deletion.",
         default=1000,
         low=0,
         high=60_000,
-        description="Milliseconds without automatic suggestions after you dismiss one or delete other text than "
-        "indentation, also of what is on the screen already; the next character that you type ends those after a "
-        "deletion.",
     )
     ahead: bool = setting(
-        default=True,
-        description="Whether the suggestion after the one on the screen is generated while you read, so that it is "
+        "Whether the suggestion after the one on the screen is generated while you read, so that it is "
         "there as soon as you accept.",
+        default=True,
     )
     prepare_ms: int = setting(
+        "Pause in typing, in milliseconds, after which the engine prepares its cache for the next request; "
+        "0 disables this.",
         default=1500,
         low=0,
         high=600_000,
-        description="Pause in typing, in milliseconds, after which the engine prepares its cache for the next request; "
-        "0 disables this.",
     )
     telemetry: bool = setting(
+        "Whether the server counts shown and accepted suggestions in a database on this machine. It never "
+        "stores source text or file names, and sends nothing.",
         default=True,
         scope=Scope.USER,
-        description="Whether the server counts shown and accepted suggestions in a database on this machine. It never "
-        "stores source text or file names, and sends nothing.",
     )
     log_level: LogLevel = setting(
+        "Minimum severity of the messages that the server writes to standard error. They never contain source text.",
         default="warning",
         scope=Scope.MACHINE,
-        description="Minimum severity of the messages that the server writes to standard error. They never contain "
-        "source text.",
     )
 
 

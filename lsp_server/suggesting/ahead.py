@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import replace
 
 from completion.request import SUPERSEDED
 from lsp_server.suggesting.generation import Generation
-from lsp_server.suggesting.narrowing import Situation, typed_since
+from lsp_server.suggesting.narrowing import Remainder, Situation, typed_since
 
 LOOK_S = 0.6
 """Pause in typing after which the user is reading the suggestion, in seconds. In the study that the gate is trained on,
 96 % of the accepted suggestions were looked at for longer; few pauses within a line are as long."""
-
-
-class Start(Protocol):
-    """Starts a generation."""
-
-    def __call__(self, *, ahead: bool) -> bool:
-        """Start it and return True, or return False if it may not run. `ahead` says whether nobody waits for it yet."""
 
 
 class Ahead:
@@ -29,12 +23,13 @@ class Ahead:
 
     Args:
         generation: The generation, not started.
-        start: Starts it; None for the rest of a suggestion, which is there already.
+        start: Starts it and returns True, or returns False if it may not run; its argument says whether nobody waits
+            for it yet. None for the rest of a suggestion, which is there already.
     """
 
-    def __init__(self, generation: Generation, start: Start | None) -> None:
+    def __init__(self, generation: Generation, start: Callable[[bool], bool] | None) -> None:
         self.generation = generation
-        self._start = start
+        self._start = start or (lambda _ahead: True)
         self._is_started = start is None
         self._pause: asyncio.Task[None] | None = None
 
@@ -57,8 +52,7 @@ class Ahead:
         if not self._is_usable or self.generation.remainders(now) is None:
             return None
         self._end_pause()
-        is_started = self._is_started or self._has_started(ahead=False)
-        return self.generation if is_started else None
+        return self.generation if self._is_started or self._start(False) else None  # noqa: FBT003 - see the class
 
     def cancel(self) -> None:
         """Stop it."""
@@ -73,11 +67,8 @@ class Ahead:
     async def _start_after(self, shown: Generation) -> None:
         await asyncio.sleep(LOOK_S)
         if shown.is_streamed:
-            await shown.wait_for_end()
-        self._is_started = not shown.cancelled and self._has_started(ahead=True)
-
-    def _has_started(self, *, ahead: bool) -> bool:
-        return self._start is None or self._start(ahead=ahead)
+            await shown.ended.wait()
+        self._is_started = not shown.cancelled and self._start(True)  # noqa: FBT003 - see the class
 
     def _end_pause(self) -> None:
         if self._pause is not None:
@@ -87,3 +78,29 @@ class Ahead:
 def was_superseded(generation: Generation) -> bool:
     """Return whether the engine has ended a generation that began in advance, because it got another request."""
     return bool(generation.follows) and generation.last is not None and generation.last.dropped == SUPERSEDED
+
+
+def rest_of(shown: Generation, id_: str, now: Situation, first: Remainder) -> Generation | None:
+    """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""
+    whole = next((one for one in shown.remainders(now) or () if one.index == first.index), None)
+    if whole is None or shown.last is None or len(whole.text) <= len(first.text):
+        return None
+    if first.replace_after > whole.replace_after:  # it took closers that the rest needs
+        return None
+    suggestion = shown.last.suggestions[whole.index]
+    gone = first.typed + len(first.text)
+    text, after = whole.text[len(first.text) :], now.with_accepted(first)
+    replaced = whole.replace_after - first.replace_after
+    if text == after.suffix[:replaced]:
+        return None
+    left = replace(
+        suggestion,
+        text=text,
+        replace_after=replaced,
+        ends=tuple((end - gone, value) for end, value in suggestion.ends if end - gone <= len(text)),
+    )
+    rest = Generation(id_, after, is_streamed=shown.is_streamed, follows=shown.id)
+    rest.last = replace(shown.last, suggestions=(left,), done=True, statistics=None, whole=1)
+    rest.answerable.set()
+    rest.ended.set()
+    return rest

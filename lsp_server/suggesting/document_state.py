@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from lsp_server.suggesting.ahead import Ahead
 from lsp_server.suggesting.generation import Generation
@@ -37,9 +36,9 @@ class Turn:
                 await self.superseded.wait()
         return self.superseded.is_set()  # it can be set in the moment in which the wait ends
 
-    async def wait_for(self, ready: Coroutine[Any, Any, None]) -> None:
-        """Wait for the engine: until `ready` ends, or until the turn is superseded."""
-        waits = [asyncio.ensure_future(ready), asyncio.ensure_future(self.superseded.wait())]
+    async def wait_for(self, ready: asyncio.Event) -> None:
+        """Wait for the engine: until `ready` is set, or until the turn is superseded."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (ready, self.superseded)]
         self.waits = True
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from completion.errors import DraftlineError, EngineUnavailableError
@@ -15,6 +15,7 @@ from lsp_server.gate.worth import may_show_more, worthwhile_end
 from lsp_server.suggesting.narrowing import Remainder, Situation, opens_pair, remainder, shortened, typed_since
 
 if TYPE_CHECKING:
+    from lsp_server.suggesting.acceptance_gate import Passed
     from lsp_server.suggesting.query import Query
 
 _log = logging.getLogger(__name__)
@@ -30,6 +31,7 @@ class CompletionSource(Protocol):
         """Yield cumulative events. Closing the generator cancels the request."""
 
 
+@dataclass(eq=False)
 class Generation:
     """A completion that the engine generates or has generated, kept as long as the user types what it suggests.
 
@@ -43,8 +45,11 @@ class Generation:
         started_s: Time of the request to the engine, by the completer's clock.
         first_text_s: Time of the first text, None before it.
         hidden: Whether the gate hides it. Then alternatives are generated only for a manual request.
+        passed: What the gate may learn from it, None until it passed.
         is_visible: Whether the client has received a part of it.
         max_lines: Maximum number of its lines, 0 for no bound.
+        answerable: Set while the first suggestion can be the answer, or the generation has ended.
+        ended: Set once the generation is done, failed or cancelled.
         follows: Id of the suggestion whose acceptance it was generated in advance for; "" for a request's generation.
         streamed: The latest of it that was streamed: for which query, what, whether that is complete; None at first.
         is_streamed: Whether the client gets more after its answer. If not, only manual requests make alternatives, and
@@ -53,36 +58,36 @@ class Generation:
         when_complete: Called once the first suggestion is complete, if it was not at the answer.
     """
 
-    def __init__(
-        self, id_: str, start: Situation, wanted: int = 1, *, is_streamed: bool = True, shows_start: bool = False
-    ) -> None:
-        self.id = id_
-        self.start = start
-        self.wanted = wanted
-        self.last: CompletionEvent | None = None
-        self.error: DraftlineError | None = None
-        self.cancelled = False
-        self.started_s = 0.0
-        self.first_text_s: float | None = None
-        self.hidden = False
-        self.is_visible = False
-        self.max_lines = 0
-        self.follows = ""
-        self.is_streamed = is_streamed
-        self.shows_start = shows_start
-        self.streamed: tuple[Query, tuple[Remainder, ...], bool] | None = None
-        self.when_complete: Callable[[], None] = lambda: None
-        self._typed = ""
-        self._used = asyncio.Event()
-        self._all_wanted = asyncio.Event()
-        self._answerable = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._ended = asyncio.Event()
+    id: str
+    start: Situation
+    wanted: int = 1
+    is_streamed: bool = True
+    shows_start: bool = False
+    last: CompletionEvent | None = None
+    error: DraftlineError | None = None
+    cancelled: bool = False
+    started_s: float = 0.0
+    first_text_s: float | None = None
+    hidden: bool = False
+    passed: Passed | None = None
+    is_visible: bool = False
+    max_lines: int = 0
+    answerable: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    follows: str = ""
+    streamed: tuple[Query, tuple[Remainder, ...], bool] | None = None
+    when_complete: Callable[[], None] = lambda: None
+    _typed: str = ""
+    _used: asyncio.Event = field(default_factory=asyncio.Event)
+    _all_wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: asyncio.Task[None] | None = None
+    _source: CompletionSource = field(init=False)
+    _on_event: Callable[[Generation], None] = field(init=False)
 
     @property
     def running(self) -> bool:
         """Whether more text may follow."""
-        return not self._ended.is_set()
+        return not self.ended.is_set()
 
     @property
     def has_text(self) -> bool:
@@ -91,8 +96,8 @@ class Generation:
 
     def run(self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]) -> None:
         """Start the engine's stream in the background. `on_event` is called after each event."""
-        self.max_lines = request.max_lines
-        self._task = asyncio.create_task(self._read(source, request, on_event))
+        self.max_lines, self._source, self._on_event = request.max_lines, source, on_event
+        self._task = asyncio.create_task(self._read(request))
 
     def note_use(self, now: Situation, *, wants_all: bool) -> None:
         """Note that the suggestion fits the text around a cursor: the pause before alternatives begins again.
@@ -124,10 +129,6 @@ class Generation:
             if self._task is not None:
                 self._task.cancel()
 
-    async def wait_for_first(self) -> None:
-        """Wait until the first suggestion can be the answer, or the generation has ended."""
-        await self._answerable.wait()
-
     @property
     def is_answerable(self) -> bool:
         """Whether the first suggestion is complete, or no more text changes what an answer has of it."""
@@ -147,13 +148,9 @@ class Generation:
         """Whether all suggestions so far are complete. Alternatives may follow."""
         return not self.running or (self.last is not None and 0 < len(self.last.suggestions) <= self.last.whole)
 
-    async def wait_for_end(self) -> None:
-        """Wait until the generation is done, failed or cancelled."""
-        await self._ended.wait()
-
     def _end(self) -> None:
-        self._answerable.set()
-        self._ended.set()
+        self.answerable.set()
+        self.ended.set()
 
     def remainders(self, now: Situation) -> tuple[Remainder, ...] | None:
         """Return the remainders of the suggestions at another cursor.
@@ -180,58 +177,31 @@ class Generation:
         greedy, wanted = "".join(self.last.greedy.split()), "".join(typed.split())
         return greedy.startswith(wanted) or wanted.startswith(greedy)
 
-    def certain(self, now: Situation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
-        """Return what of the remainders an answer may have: of a growing block, its first line."""
-        if self.is_streamed or self.is_first_complete or self.last is None or not left:
+    def shown_of(self, left: Remainder, now: Situation, *, is_whole: bool) -> Remainder | None:
+        """Return what is shown at a cursor of the first suggestion's remainder; None if nothing of it is.
+
+        That is no more than an answer may have, of a growing block its first line, and as much as is probably right,
+        unless the user wants it whole.
+        """
+        suggestion = self.last.suggestions[left.index] if self.last is not None else Suggestion(left.text)
+        end = suggestion.line - left.typed
+        if 0 < end < len(left.text) and not (self.is_streamed or self.is_first_complete):
+            left = shortened(left, end, now)
+        if is_whole:
             return left
-        first, *others = left
-        end = self.last.suggestions[first.index].line - first.typed
-        return (shortened(first, end, now), *others) if 0 < end < len(first.text) else left
+        length = worthwhile_end(suggestion, left.typed, grows=not self.is_first_complete) - left.typed
+        shown = shortened(left, min(length, len(left.text)), now)
+        return shown if shown.text.strip() and not opens_pair(shown, now) else None
 
-    def worthwhile(self, now: Situation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
-        """Return what is worth showing of the remainders at a cursor: of the first, as much as is probably right."""
-        first, *others = left
-        suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
-        length = worthwhile_end(suggestion, first.typed, grows=not self.is_first_complete) - first.typed
-        shown = shortened(first, min(length, len(first.text)), now)
-        return (shown, *others) if shown.text.strip() and not opens_pair(shown, now) else ()
-
-    def rest(self, id_: str, now: Situation, shown: Remainder) -> Generation | None:
-        """Return what follows a shown remainder, for the text after its acceptance; None if nothing follows."""
-        whole = next((one for one in self.remainders(now) or () if one.index == shown.index), None)
-        if whole is None or self.last is None or len(whole.text) <= len(shown.text):
-            return None
-        if shown.replace_after > whole.replace_after:  # it took closers that the rest needs
-            return None
-        suggestion = self.last.suggestions[whole.index]
-        gone = shown.typed + len(shown.text)
-        text, after = whole.text[len(shown.text) :], now.with_accepted(shown)
-        replaced = whole.replace_after - shown.replace_after
-        if text == after.suffix[:replaced]:
-            return None
-        left = replace(
-            suggestion,
-            text=text,
-            replace_after=replaced,
-            ends=tuple((end - gone, value) for end, value in suggestion.ends if end - gone <= len(text)),
-        )
-        rest = Generation(id_, after, is_streamed=self.is_streamed)
-        rest.last = replace(self.last, suggestions=(left,), done=True, statistics=None, whole=1)
-        rest.follows = self.id
-        rest._end()
-        return rest
-
-    async def _read(
-        self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
-    ) -> None:
+    async def _read(self, request: CompletionRequest) -> None:
         adds_later = request.suggestions > 1 and not request.invoked
         try:
             first = replace(request, suggestions=1) if adds_later else request
-            if not await self._listen(source, first, on_event, is_last=not adds_later):
-                await self._listen(source, replace(first, remote=False), on_event, is_last=not adds_later)
-            if adds_later and self.running:
+            if not await self._listen(first, is_last=not adds_later):
+                await self._listen(replace(first, remote=False), is_last=not adds_later)
+            if adds_later and self.running and self.last is not None:
                 await self._pause()
-                await self._add_alternatives(source, replace(request, ahead=False), on_event)
+                await self._add_alternatives(replace(request, ahead=False), self.last)
         except DraftlineError as error:
             self.error = error
             _log.warning("The engine failed to complete: %s", error.logged)
@@ -240,21 +210,14 @@ class Generation:
                 self.error = EngineUnavailableError("The engine's stream ended before the completion was done.")
             self._end()
 
-    async def _listen(
-        self,
-        source: CompletionSource,
-        request: CompletionRequest,
-        on_event: Callable[[Generation], None],
-        *,
-        is_last: bool,
-    ) -> bool:
+    async def _listen(self, request: CompletionRequest, *, is_last: bool) -> bool:
         """Store each event. If another request follows, the end of this one only completes the first suggestion.
 
         Return False at an event that takes back text which must stay. The request is then repeated without the model
         server, and goes on where the text is as long as before.
         """
         may_grow = self.is_streamed and request.suggestions == 1  # a client that shows growing text gets it whole
-        async with contextlib.aclosing(source.complete(request)) as events:
+        async with contextlib.aclosing(self._source.complete(request)) as events:
             async for event in events:
                 shown, text = _first_text(self.last), _first_text(event)
                 if not self._may_follow(shown, text):
@@ -268,16 +231,16 @@ class Generation:
                 if self.last.done:
                     self._end()
                 self._note_answerable()
-                on_event(self)
+                self._on_event(self)
                 if event.done:
                     break
         return True
 
     def _note_answerable(self) -> None:
         if not self.running or self.is_answerable:
-            self._answerable.set()
+            self.answerable.set()
         else:
-            self._answerable.clear()  # what was answered is typed or accepted
+            self.answerable.clear()  # what was answered is typed or accepted
 
     def _may_follow(self, shown: str, text: str) -> bool:
         """Return whether a text may take the place of the one on the screen.
@@ -285,7 +248,7 @@ class Generation:
         A model server's text may replace a local one that nobody can have read. What the user typed along it stays, and
         what was answered, unless the client shows how it grows.
         """
-        is_answered = self._answerable.is_set() or (self.is_visible and not self.is_streamed)
+        is_answered = self.answerable.is_set() or (self.is_visible and not self.is_streamed)
         kept = shown if is_answered else self._typed
         return not text or not shown.startswith(kept) or text.startswith(kept) or kept.startswith(text)
 
@@ -299,19 +262,15 @@ class Generation:
             except TimeoutError:
                 break
 
-    async def _add_alternatives(
-        self, source: CompletionSource, request: CompletionRequest, on_event: Callable[[Generation], None]
-    ) -> None:
+    async def _add_alternatives(self, request: CompletionRequest, shown: CompletionEvent) -> None:
         """Send the request again with alternatives.
 
         The first suggestion stays as it is, with the probabilities that say how much of it is shown. Results that begin
         with another one, or an error of the engine, add none.
         """
-        if self.last is None:
-            return
-        shown = known = self.last
+        known = shown
         try:
-            async with contextlib.aclosing(source.complete(request)) as events:
+            async with contextlib.aclosing(self._source.complete(request)) as events:
                 async for event in events:
                     if event.whole > 1 and event.suggestions[0].text == shown.suggestions[0].text:
                         suggestions = (shown.suggestions[0], *event.suggestions[1:])
@@ -320,12 +279,12 @@ class Generation:
                         break
                     if self.last is not known:
                         self.last = known
-                        on_event(self)
+                        self._on_event(self)
         except DraftlineError as error:
             _log.warning("The engine failed to generate alternatives: %s", error.logged)
         self.last = replace(known, done=True)
         self._end()
-        on_event(self)
+        self._on_event(self)
 
 
 def _first_text(event: CompletionEvent | None) -> str:

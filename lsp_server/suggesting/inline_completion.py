@@ -5,57 +5,44 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from completion.request import CompletionRequest
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.suggesting.ahead import Ahead, was_superseded
+from lsp_server.suggesting.ahead import Ahead, rest_of, was_superseded
 from lsp_server.suggesting.document_state import DocumentState, Turn
 from lsp_server.suggesting.generation import CompletionSource, Generation
 from lsp_server.suggesting.narrowing import Remainder, Situation
 from lsp_server.suggesting.query import Answer, Query, answer_from, likely_situations, situation_at
 from lsp_server.suggesting.request_policy import RequestPolicy, begins_with_word
 from lsp_server.suggesting.typing_rhythm import TypingRhythm
-from lsp_server.suggesting.visibility import Visibility
 
 WITHDRAWN_GRACE_S = 0.4
 """Time for which a cancelled request's generation goes on, in seconds: some editors cancel just before the next one."""
 
 
+@dataclass(slots=True, kw_only=True)
 class InlineCompleter:
     """Answers queries with at most one generation per document.
 
-    Args:
+    Attributes:
         source: Returns the engine, None while it is not ready.
-        policy: Decides which queries are refused.
+        policy: Decides which queries are refused, and which suggestions appear.
         build_request: Builds the engine's request for a query.
         on_partial: Called with a query, its answer so far, and whether the texts in it are complete.
         on_answer: Called with each query and its answer.
-        clock: Returns the time in seconds, monotonic.
     """
 
-    def __init__(
-        self,
-        *,
-        source: Callable[[], CompletionSource | None],
-        policy: RequestPolicy,
-        build_request: Callable[[Query], CompletionRequest],
-        on_partial: Callable[[Query, Answer, bool], None],
-        on_answer: Callable[[Query, Answer], None],
-        clock: Callable[[], float],
-    ) -> None:
-        self._source = source
-        self._policy = policy
-        self._visibility = Visibility(policy, clock)
-        self._build_request = build_request
-        self._on_partial = on_partial
-        self._on_answer = on_answer
-        self.clock = clock
-        self._states: dict[str, DocumentState] = {}
-        self._rhythm = TypingRhythm()
+    source: Callable[[], CompletionSource | None]
+    policy: RequestPolicy
+    build_request: Callable[[Query], CompletionRequest]
+    on_partial: Callable[[Query, Answer, bool], None]
+    on_answer: Callable[[Query, Answer], None]
+    _states: dict[str, DocumentState] = field(default_factory=dict)
+    _rhythm: TypingRhythm = field(default_factory=TypingRhythm)
 
     @property
     def working(self) -> bool:
@@ -74,9 +61,9 @@ class InlineCompleter:
         except asyncio.CancelledError:
             asyncio.get_running_loop().call_later(WITHDRAWN_GRACE_S, self._drop_unclaimed, state, turn)
             generation = state.generation if state.turn is turn else None
-            self._on_answer(query, Answer(generation, reason=EmptyReason.CANCELLED))
+            self.on_answer(query, Answer(generation, reason=EmptyReason.CANCELLED))
             raise
-        self._on_answer(query, answer)
+        self.on_answer(query, answer)
         return answer
 
     def document_changed(self, document: Document, edits: Sequence[Edit]) -> None:
@@ -86,7 +73,7 @@ class InlineCompleter:
         state = self._states.get(document.uri)
         if state is None or not edits:
             return
-        state.changed_s = self.clock()
+        state.changed_s = self.policy.clock()
         likely = likely_situations(document, edits)
         if state.move_on(likely if len(edits) == 1 else ()):  # others may be outside of what a situation shows
             return
@@ -138,13 +125,13 @@ class InlineCompleter:
             state.clear()
 
     async def _decide(self, query: Query, state: DocumentState, turn: Turn) -> Answer:
-        refusal = self._policy.refusal(query.document, query.place)
-        source = self._source()
+        refusal = self.policy.refusal(query.document, query.place)
+        source = self.source()
         if refusal or source is None:
             state.clear()
             return Answer(reason=refusal or EmptyReason.NOT_READY)
         is_reusable = self._is_reusable(query, state)
-        if refusal := self._visibility.silence(query, state.generation if is_reusable else None):
+        if refusal := self.policy.silence_for(query, state.generation if is_reusable else None):
             state.clear()
             return Answer(reason=refusal)
         if not is_reusable:
@@ -168,7 +155,7 @@ class InlineCompleter:
 
     async def _debounce(self, query: Query, state: DocumentState, turn: Turn) -> EmptyReason | None:
         """Wait until an automatic query may go to the engine; return None then, else why it may not."""
-        refusal = self._policy.automatic_refusal(query.document, query.place)
+        refusal = self.policy.automatic_refusal(query.document, query.place)
         if refusal:
             return refusal
         wait_s = self._rhythm.wait_s(query.settings.debounce_ms / 1000)
@@ -181,13 +168,13 @@ class InlineCompleter:
             generation = state.generation
             if generation is None:
                 generation = state.generation = self._new_generation(query, query.situation)
-                self._run(generation, state, source, self._build_request(query))
+                self._run(generation, state, source, self.build_request(query))
             generation.note_use(query.situation, wants_all=query.invoked)
             self._send_partial(state, generation)
             # Alternatives never delay an automatic suggestion. A manual request waits for all suggestions; of a client
             # that gets none later, only one that is made again.
             waits_for_all = query.invoked and (generation.is_streamed or generation.is_visible)
-            await turn.wait_for(generation.wait_for_end() if waits_for_all else generation.wait_for_first())
+            await turn.wait_for(generation.ended if waits_for_all else generation.answerable)
             if reason := await self._end_before_answer(query, state, turn):
                 return Answer(generation, reason=reason)
             answer = None if was_superseded(generation) else answer_from(query, generation)
@@ -204,7 +191,7 @@ class InlineCompleter:
         if not answer.remainders:
             generation.is_visible = False
             return answer
-        offered = self._visibility.offered(query, generation, answer.remainders)
+        offered = self.policy.offered(query, generation, answer.remainders)
         if not offered:
             return Answer(generation, reason=EmptyReason.HIDDEN)
         generation.is_visible = True
@@ -221,10 +208,10 @@ class InlineCompleter:
         generation = state.generation
         if generation is None:
             return EmptyReason.OUTDATED
-        wait_s = self._visibility.unshown_s(query, generation) if generation.has_text else 0.0
+        wait_s = self.policy.unshown_s(query, generation) if generation.has_text else 0.0
         if wait_s > 0 and await turn.is_superseded_within(wait_s):
             return EmptyReason.TYPING
-        if silence := self._visibility.silence(query, generation):
+        if silence := self.policy.silence_for(query, generation):
             return silence
         return EmptyReason.OUTDATED if state.generation is None else None
 
@@ -235,7 +222,7 @@ class InlineCompleter:
             return
         if state.ahead is None or not state.ahead.is_for(after):
             state.drop_ahead()
-            rest = shown.rest(_new_id(), query.situation, first)
+            rest = rest_of(shown, _new_id(), query.situation, first)
             if rest is not None:
                 state.ahead = Ahead(rest, None)
             elif query.settings.ahead and not begins_with_word(after.suffix):
@@ -247,13 +234,13 @@ class InlineCompleter:
         automatic = replace(query, invoked=False)
         generation = self._new_generation(automatic, query.situation.with_accepted(first))
         generation.follows, generation.hidden = shown.id, True  # nobody sees it yet: it gets no alternatives
-        asked = self._build_request(automatic)
+        asked = self.build_request(automatic)
         suffix = asked.suffix[first.replace_after :]
         asked = replace(asked, prefix=asked.prefix + first.text, suffix=suffix, names=(), next_line=True)
 
-        def start(*, ahead: bool) -> bool:
-            source = self._source()
-            policy, document = self._policy, query.document
+        def start(ahead: bool) -> bool:  # noqa: FBT001 - callbacks are called by position
+            source = self.source()
+            policy, document = self.policy, query.document
             refusal = policy.refusal(document, query.place) or policy.quiet.silence(document)
             if source is not None and refusal is None:
                 self._run(generation, state, source, replace(asked, ahead=ahead))
@@ -262,17 +249,16 @@ class InlineCompleter:
         return Ahead(generation, start)
 
     def _new_generation(self, query: Query, start: Situation) -> Generation:
-        streaming = query.settings.streaming
-        return Generation(_new_id(), start, query.wanted, is_streamed=streaming, shows_start=query.shows_start)
+        return Generation(_new_id(), start, query.wanted, query.settings.streaming, query.shows_start)
 
     def _run(
         self, generation: Generation, state: DocumentState, source: CompletionSource, request: CompletionRequest
     ) -> None:
-        generation.started_s = self.clock()
+        generation.started_s = self.policy.clock()
 
         def on_event(generation: Generation) -> None:
             if generation.first_text_s is None and generation.has_text:
-                generation.first_text_s = self.clock()
+                generation.first_text_s = self.policy.clock()
                 if not generation.follows:
                     self._rhythm.answered(generation.first_text_s - generation.started_s)
             self._send_partial(state, generation)
@@ -291,16 +277,16 @@ class InlineCompleter:
                 generation.cancel()
             return
         texts = tuple(one for one in remainders if one.text)
-        if not (texts and generation.is_streamed) or self._visibility.silence(query, generation):
+        if not (texts and generation.is_streamed) or self.policy.silence_for(query, generation):
             return
-        if self._visibility.unshown_s(query, generation) > 0:
+        if self.policy.unshown_s(query, generation) > 0:
             return
-        offered = self._visibility.offered(query, generation, texts)
+        offered = self.policy.offered(query, generation, texts)
         streamed = query, offered, generation.is_settled
         if offered and streamed != generation.streamed:
             generation.streamed = streamed
             generation.is_visible = True
-            self._on_partial(query, Answer(generation, offered), generation.is_settled)
+            self.on_partial(query, Answer(generation, offered), generation.is_settled)
 
     def _drop_unclaimed(self, state: DocumentState, turn: Turn) -> None:
         if state.turn is turn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Place
@@ -13,24 +14,22 @@ SOON_S = 0.1
 """Delay after an opened document or an acceptance, in seconds. The editor often reports its cursor within it."""
 
 
+@dataclass(slots=True)
 class Preparer:
     """Waits for a pause, then prepares the engine's cache for the likely next request, once.
 
     A preparation does not delay requests: a request stops it within one chunk of the prompt.
 
-    Args:
+    Attributes:
         settings: Returns the settings for a document, by the URI of its file.
         prepare: Prepares the cache for a request at a position in a document.
     """
 
-    def __init__(
-        self, settings: Callable[[str], Settings], prepare: Callable[[Document, Place], Awaitable[None]]
-    ) -> None:
-        self._settings = settings
-        self._prepare = prepare
-        self._where: tuple[Document, Place] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._running: set[asyncio.Task[None]] = set()
+    settings: Callable[[str], Settings]
+    prepare: Callable[[Document, Place], Awaitable[None]]
+    _where: tuple[Document, Place] | None = None
+    _timer: asyncio.TimerHandle | None = None
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
 
     def now(self, document: Document, place: Place) -> None:
         """Prepare at once: the editor reports a moved cursor only after a pause."""
@@ -38,7 +37,7 @@ class Preparer:
 
     def paused_at(self, document: Document, place: Place) -> None:
         """Prepare after a pause of `prepare_ms` from this event on, unless another event follows."""
-        self._wait(document, place, self._settings(document.home).prepare_ms / 1000)
+        self._wait(document, place, self.settings(document.home).prepare_ms / 1000)
 
     def soon(self, document: Document, place: Place) -> None:
         """Prepare after `SOON_S`, because the next request is most likely at this position."""
@@ -62,7 +61,7 @@ class Preparer:
     def _wait(self, document: Document, place: Place, delay_s: float) -> None:
         self._cancel()
         self._where = document, place
-        if self._settings(document.home).prepare_ms > 0:
+        if self.settings(document.home).prepare_ms > 0:
             self._timer = asyncio.get_running_loop().call_later(delay_s, self._start, document, place)
 
     def _cancel(self) -> None:
@@ -71,6 +70,6 @@ class Preparer:
             self._timer = None
 
     def _start(self, document: Document, place: Place) -> None:
-        task = asyncio.ensure_future(self._prepare(document, place))
+        task = asyncio.ensure_future(self.prepare(document, place))
         self._running.add(task)
         task.add_done_callback(self._running.discard)

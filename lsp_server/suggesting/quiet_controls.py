@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from completion.errors import StorageError
 from lsp_server.documents.documents import Document
@@ -13,7 +14,7 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.messages import OffScope, Switch
 from lsp_server.settings.switched_off import SwitchedOff
-from lsp_server.settings.table import Settings, Trigger
+from lsp_server.settings.table import Settings
 from lsp_server.status import StatusReporter
 from lsp_server.wire.document_uri import path_of
 
@@ -24,12 +25,13 @@ _OFF = {
 }
 
 
+@dataclass(slots=True)
 class QuietControls:
     """What keeps suggestions away from one client because its user wants so.
 
     Each method that changes something returns the sentence for the status, which it also updates.
 
-    Args:
+    Attributes:
         status: Shows what a document's automatic suggestions are kept away by.
         settings: Returns the settings for a document, by the URI of its file.
         folders: The folders of the workspace.
@@ -37,45 +39,37 @@ class QuietControls:
         clock: Returns the time in seconds, monotonic.
     """
 
-    def __init__(
-        self,
-        status: StatusReporter,
-        settings: Callable[[str], Settings],
-        folders: WorkspaceFolders,
-        switched_off: SwitchedOff,
-        clock: Callable[[], float],
-    ) -> None:
-        self._status = status
-        self._settings = settings
-        self._folders = folders
-        self._switched_off = switched_off
-        self._clock = clock
-        self._snoozed_until = -math.inf
-        self._snooze_end = ""
-        self._end_timer: asyncio.TimerHandle | None = None
-        self._document: Document | None = None
+    status: StatusReporter
+    settings: Callable[[str], Settings]
+    folders: WorkspaceFolders
+    switched_off: SwitchedOff
+    clock: Callable[[], float]
+    _snoozed_until: float = -math.inf
+    _snooze_end: str = ""
+    _end_timer: asyncio.TimerHandle | None = None
+    _document: Document | None = None
 
     def off(self, document: Document) -> EmptyReason | None:
         """Return why a document gets no suggestions at all; None if nothing that holds for it is switched off."""
-        settings = self._settings(document.home)
+        settings = self.settings(document.home)
         if not settings.enabled:
             return EmptyReason.DISABLED
         if document.language in settings.languages_off:
             return EmptyReason.LANGUAGE_OFF
-        off = (scope for scope in OffScope if self._switched_off.includes(scope, self._name(scope, document)))
+        off = (scope for scope in OffScope if self.switched_off.includes(scope, self._name(scope, document)))
         return next((_OFF[scope] for scope in off), None)
 
     def silence(self, document: Document | None) -> EmptyReason | None:
         """Return why there are no automatic suggestions in a document now; None if there are."""
-        if self._clock() < self._snoozed_until:
+        if self.clock() < self._snoozed_until:
             return EmptyReason.SNOOZED
-        is_manual = self._settings(document.home if document else "").trigger is Trigger.MANUAL
+        is_manual = self.settings(document.home if document else "").trigger == "manual"
         return EmptyReason.MANUAL if is_manual else None
 
     def snooze(self, minutes: float) -> str:
         """Make no automatic suggestions for some minutes, or with an infinity until the server ends."""
         self._stop_timer()
-        self._snoozed_until = self._clock() + 60 * minutes
+        self._snoozed_until = self.clock() + 60 * minutes
         self._snooze_end = "the server is restarted"
         if math.isfinite(minutes):
             self._snooze_end = time.strftime("%H:%M", time.localtime(time.time() + 60 * minutes))
@@ -96,12 +90,12 @@ class QuietControls:
         name = self._name(wanted.scope, document)
         if not name:
             return "The file belongs to no folder that is open."
-        is_off = not self._switched_off.includes(wanted.scope, name) if wanted.is_off is None else wanted.is_off
+        is_off = not self.switched_off.includes(wanted.scope, name) if wanted.is_off is None else wanted.is_off
         try:
             if wanted.scope is OffScope.FILE and path_of(name) is None:
-                self._switched_off.switch_until_closed(name, is_off=is_off)
+                self.switched_off.switch_until_closed(name, is_off=is_off)
             else:
-                self._switched_off.switch(wanted.scope, name, is_off=is_off)
+                self.switched_off.switch(wanted.scope, name, is_off=is_off)
         except StorageError as error:
             return f"{self.update(document)} This lasts until the server ends. {error}"
         return self.update(document) or f"Completion is switched on for this {wanted.scope}."
@@ -113,12 +107,12 @@ class QuietControls:
         sentence = reason.sentence if reason else ""
         if reason is EmptyReason.SNOOZED:
             sentence = f"{sentence.removesuffix('.')} until {self._snooze_end}."
-        self._status.update(quiet=sentence)
+        self.status.update(quiet=sentence)
         return sentence
 
     def document_closed(self, uri: str) -> None:
         """Forget a closed document."""
-        self._switched_off.switch_until_closed(uri, is_off=False)
+        self.switched_off.switch_until_closed(uri, is_off=False)
 
     def close(self) -> None:
         """Stop the timer, and forget the document."""
@@ -136,5 +130,5 @@ class QuietControls:
         if scope is OffScope.FILE:
             return document.home
         path = path_of(document.home)
-        folder = self._folders.folder_of(path) if path else None
+        folder = self.folders.folder_of(path) if path else None
         return folder.uri if folder else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from completion.instruct import edit_request
@@ -21,28 +21,26 @@ MAX_SUFFIX_CHARACTERS = 100_000
 """Maximum length of the suffix in code points, with the same reason."""
 
 
+@dataclass(frozen=True, slots=True)
 class RequestBuilder:
     """Builds requests from the open documents and workspace folders.
 
-    Args:
+    Attributes:
         documents: The open documents.
         folders: The workspace folders.
         may_share: Returns whether the text of a file, by its URI, may go to the model server beside a local model.
     """
 
-    def __init__(
-        self, documents: DocumentStore, folders: WorkspaceFolders, may_share: Callable[[str], bool] = lambda _uri: False
-    ) -> None:
-        self._documents = documents
-        self._folders = folders
-        self._may_share = may_share
+    documents: DocumentStore
+    folders: WorkspaceFolders
+    may_share: Callable[[str], bool] = lambda _uri: False
 
     def build(
         self, document: Document, place: Place, settings: Settings, *, suggestions: int = 1, invoked: bool = False
     ) -> CompletionRequest:
         """Return the engine's request for a completion at a position."""
         before = document.lines.before(place, MAX_PREFIX_CHARACTERS)
-        above = self._documents.text_above(document, MAX_PREFIX_CHARACTERS - len(before))
+        above = self.documents.text_above(document, MAX_PREFIX_CHARACTERS - len(before))
         path, repository, workspace = self._where(document)
         return CompletionRequest(
             prefix=above + before,
@@ -68,7 +66,7 @@ class RequestBuilder:
             invoked=invoked,
             in_comments=invoked or settings.in_comments,
             in_strings=invoked or settings.in_strings,
-            remote=self._may_share(document.home),
+            remote=self.may_share(document.home),
             tells_greedy=True,
         )
 
@@ -76,7 +74,7 @@ class RequestBuilder:
         """Return the engine's request for an edited code of a document."""
         _, _, workspace = self._where(document)
         request = edit_request(code, instruction, document.language)
-        may_share = self._may_share(document.home)
+        may_share = self.may_share(document.home)
         return replace(request, workspace=workspace, drafting=settings.drafting, remote=may_share)
 
     def path_of(self, document: Document) -> str:
@@ -93,6 +91,6 @@ class RequestBuilder:
         if path is None:
             name = PurePath(PurePath(uri.rpartition(":")[2].partition("#")[0]).name)
             return str(name.with_suffix(ending)) if ending and name.name else name.name, "", ""
-        folder = self._folders.home_of(path)
+        folder = self.folders.home_of(path)
         own = path.relative_to(folder.path)
         return (own.with_suffix(ending) if document.notebook and ending else own).as_posix(), folder.name, folder.uri

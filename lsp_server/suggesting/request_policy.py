@@ -1,4 +1,4 @@
-"""The request policy: whether a request may be answered at all. Each refusal has an empty reason."""
+"""The request policy: whether a request may be answered, and what of a suggestion may be on the screen now."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
+from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.gate.features import is_word_character
+from lsp_server.settings.item_range import ItemRange
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
+from lsp_server.suggesting.generation import Generation
+from lsp_server.suggesting.narrowing import Remainder, inserted
+from lsp_server.suggesting.query import Query
 from lsp_server.suggesting.quiet_controls import QuietControls
 
 BYTES_PER_MB = 1_000_000
@@ -30,7 +35,10 @@ class _QuietPeriod:
 class RequestPolicy:
     """Decides which requests are refused, by the settings, the file, and the user's last actions.
 
+    It also decides when a suggestion appears, and how much of it; a manual request shows everything at once.
+
     Attributes:
+        clock: Returns the time in seconds, monotonic.
         quiet: The controls by which the user keeps suggestions away.
         acceptance: The gate that hides suggestions which would hardly be accepted.
     """
@@ -45,7 +53,7 @@ class RequestPolicy:
         self._settings = settings
         self.quiet = quiet
         self._refusal_of_file = refusal_of_file
-        self._clock = clock
+        self.clock = clock
         self._periods: dict[str, _QuietPeriod] = {}
         self.acceptance = AcceptanceGate(clock)
 
@@ -59,9 +67,34 @@ class RequestPolicy:
     def silence(self, document: Document) -> EmptyReason | None:
         """Return why no text may appear by itself in a document now, not even one that is generated already."""
         period = self._periods.get(document.uri)
-        if period is not None and self._clock() < period.until:
+        if period is not None and self.clock() < period.until:
             return period.reason
         return self.quiet.silence(document)
+
+    def silence_for(self, query: Query, generation: Generation | None) -> EmptyReason | None:
+        """Return why the user wants no automatic suggestions now; None for what was requested manually."""
+        is_requested = query.invoked or (generation is not None and generation.is_requested)
+        return None if is_requested else self.silence(query.document)
+
+    def unshown_s(self, query: Query, generation: Generation) -> float:
+        """Return for how many seconds a suggestion may not appear yet, because the user may be typing quickly."""
+        if query.invoked or generation.is_visible:
+            return 0.0
+        return query.received + query.settings.show_after_ms / 1000 - self.clock()
+
+    def offered(self, query: Query, generation: Generation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
+        """Return what a query shows of a generation's remainders; nothing if it is hidden, as is noted in it."""
+        is_whole = query.invoked or generation.is_requested or query.settings.whole_lines
+        left = tuple(one for one in left if query.selected is not None and one.text.startswith(query.selected))
+        first = generation.shown_of(left[0], query.situation, is_whole=is_whole) if left else None
+        offered = (first, *left[1:]) if first is not None else ()
+        if query.item_range is ItemRange.CURSOR:
+            offered = tuple(one for one in (inserted(each, query.situation) for each in offered) if one.text)
+        strictness = Strictness.OFF if query.invoked else query.settings.gate
+        withheld = len(left[0].text) - len(offered[0].text) if offered else 0
+        hides = self.acceptance.hides
+        generation.hidden = not offered or hides(generation, strictness, withheld)
+        return () if generation.hidden else offered
 
     def automatic_refusal(self, document: Document, place: Place) -> EmptyReason | None:
         """Return why an automatic request at a position is refused; None if it is allowed."""
@@ -93,10 +126,9 @@ class RequestPolicy:
         """Forget a closed document."""
         self._periods.pop(uri, None)
         self.quiet.document_closed(uri)
-        self.acceptance.forget(uri)
 
     def _keep_quiet(self, uri: str, reason: EmptyReason) -> None:
-        self._periods[uri] = _QuietPeriod(self._clock() + self._settings(uri).quiet_ms / 1000, reason)
+        self._periods[uri] = _QuietPeriod(self.clock() + self._settings(uri).quiet_ms / 1000, reason)
 
 
 def _dedent(document: Document, edits: Sequence[Edit]) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right, insort
+from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 
 MAX_PAUSES = 120
 """Maximum number of pauses between keys that are kept: those of the last minutes."""
@@ -32,15 +33,14 @@ class TypingRhythm:
     """
 
     def __init__(self) -> None:
-        self._recent: deque[float] = deque()
-        self._ascending: list[float] = []
+        self._pauses: deque[float] = deque(maxlen=MAX_PAUSES)
         self._last_key_s: float | None = None
         self._latency_s = 0.2
 
     def key(self, at_s: float) -> None:
         """Note a keystroke."""
         if self._last_key_s is not None and at_s >= self._last_key_s:
-            self._remember(min(at_s - self._last_key_s, LONG_PAUSE_S))
+            self._pauses.append(min(at_s - self._last_key_s, LONG_PAUSE_S))
         self._last_key_s = at_s
 
     def answered(self, latency_s: float) -> None:
@@ -49,20 +49,15 @@ class TypingRhythm:
 
     def wait_s(self, configured_s: float) -> float:
         """Return how long to wait after a keystroke, in seconds: at most four times the configured wait."""
-        if len(self._ascending) < MIN_PAUSES:
+        if len(self._pauses) < MIN_PAUSES:
             return configured_s
+        pauses = sorted(self._pauses)
         waits = [configured_s * step for step in WAIT_FACTORS]
-        return next((wait for wait in waits if self._fits(wait) >= MIN_ANSWER_CHANCE), waits[-1])
+        return next((wait for wait in waits if self._fits(wait, pauses) >= MIN_ANSWER_CHANCE), waits[-1])
 
-    def _fits(self, wait: float) -> float:
-        """Return the probability that an answer fits, by the pauses longer than `wait`."""
-        longer = self._ascending[bisect_right(self._ascending, wait) :]
-        usual = max(self._ascending[len(self._ascending) // 2], _SHORTEST_PAUSE_S)
+    def _fits(self, wait: float, pauses: Sequence[float]) -> float:
+        """Return the probability that an answer fits, by those of the ascending pauses that are longer than `wait`."""
+        longer = pauses[bisect_right(pauses, wait) :]
+        usual = max(pauses[len(pauses) // 2], _SHORTEST_PAUSE_S)
         keys = [math.ceil(max(0.0, wait + self._latency_s - pause) / usual) for pause in longer]  # before the answer
         return sum(FOLLOW_CHANCE**count for count in keys) / len(longer) if longer else 0.0
-
-    def _remember(self, pause: float) -> None:
-        self._recent.append(pause)
-        insort(self._ascending, pause)
-        if len(self._recent) > MAX_PAUSES:
-            self._ascending.remove(self._recent.popleft())

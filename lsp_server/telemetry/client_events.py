@@ -11,7 +11,8 @@ from lsp_server.documents.documents import Document
 from lsp_server.documents.edit_places import last_insertion
 from lsp_server.documents.position_encoding import PositionEncoding, column_from_units
 from lsp_server.documents.text_lines import Edit, Place, split_lines
-from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
+from lsp_server.messages import ItemName, Rejection
+from lsp_server.suggesting.acceptance_gate import Passed
 from lsp_server.suggesting.inline_completion import InlineCompleter
 from lsp_server.suggesting.query import Answer, Query
 from lsp_server.suggesting.request_policy import RequestPolicy
@@ -38,6 +39,7 @@ class _Offer:
         document: The document.
         version: The document's version at the completion's query.
         place: The position of the query.
+        passed: What the gate may learn from it.
         texts: Text of each suggestion by its index. Clients may send events with an index that it does not have.
         line_breaks: Maximum number of line breaks in a text.
         contained: Number of characters of a text that the document contains from `place` on.
@@ -48,6 +50,7 @@ class _Offer:
     document: Document
     version: int
     place: Place
+    passed: Passed | None
     texts: Mapping[int, str]
     line_breaks: int
     contained: int = 0
@@ -93,7 +96,8 @@ class ClientEvents:
         """Remember a completion that the client received; a later answer of it replaces an earlier one."""
         texts = {remainder.index: remainder.text for remainder in answer.remainders}
         line_breaks = max(len(split_lines(text)) for text in texts.values()) - 1
-        offer = _Offer(query.document, query.version, query.place, texts, line_breaks)
+        passed = answer.generation.passed if answer.generation else None
+        offer = _Offer(query.document, query.version, query.place, passed, texts, line_breaks)
         if (known := self._offers.get(answer.id)) is not None:
             offer.go_on(known)
         if offer.version != offer.document.version and self._changed and self._changed.document is offer.document:
@@ -118,23 +122,25 @@ class ClientEvents:
     def forget(self, document: Document) -> None:
         """Forget the completions of a document that was closed."""
         self._changed = None
-        for id_ in [id_ for id_, offer in self._offers.items() if offer.document is document]:
-            del self._offers[id_]
+        for id_, offer in list(self._offers.items()):
+            if offer.document is document:
+                self._policy.acceptance.forget(offer.passed)
+                del self._offers[id_]
 
     def shown(self, item: ItemName) -> None:
         """Handle a suggestion that was on the screen long enough to be read."""
         self._reports_showing = True
-        if item.id in self._offers:
-            self._recorder.shown(item.id)
-            self._policy.acceptance.shown(item.id)
+        if (offer := self._offers.get(item.id)) is not None:
+            self._recorder.telemetry.shown(item.id)
+            self._policy.acceptance.shown(offer.passed)
 
-    def partly_accepted(self, event: PartAccepted) -> None:
-        """Handle the acceptance of a suggestion's first word or line; its remainder stays on the screen."""
-        offer = self._offers.get(event.item.id)
+    def partly_accepted(self, item: ItemName, length: int) -> None:
+        """Handle the acceptance of a suggestion's first UTF-16 units; its remainder stays on the screen."""
+        offer = self._offers.get(item.id)
         if offer is not None:
-            text = offer.texts.get(event.item.index, "")
-            part = text[: column_from_units(text, event.length, PositionEncoding.UTF16)]
-            self._accepted(offer, event.item.id, part, whole=False)
+            text = offer.texts.get(item.index, "")
+            part = text[: column_from_units(text, length, PositionEncoding.UTF16)]
+            self._accepted(offer, item.id, part, whole=False)
 
     def accepted(self, item: ItemName) -> None:
         """Handle the acceptance of a whole suggestion."""
@@ -143,27 +149,27 @@ class ClientEvents:
             self._accepted(offer, item.id, offer.texts.get(item.index, ""), whole=True)
             self._completer.accepted(offer.document.uri, item.id)
 
-    def rejected(self, event: Rejected) -> None:
+    def rejected(self, id_: str, reason: Rejection) -> None:
         """Handle a suggestion that left the screen without acceptance, and stop its generation.
 
         Only a dismissal counts as a rejection for the request policy, which then makes no automatic suggestions for a
         while.
         """
-        offer = self._offers.pop(event.id, None)
+        offer = self._offers.pop(id_, None)
         if offer is None:
             return
-        self._recorder.rejected(event.id, event.reason)
-        self._policy.acceptance.rejected(event.id)
+        self._recorder.telemetry.rejected(id_, reason)
+        self._policy.acceptance.rejected(offer.passed)
         uri = offer.document.uri
-        if event.reason is Rejection.DISMISSED:
+        if reason is Rejection.DISMISSED:
             self._policy.note_rejection(uri)
             self._completer.clear(uri)
         else:
-            self._completer.discard(uri, event.id)
+            self._completer.discard(uri, id_)
 
     def _accepted(self, offer: _Offer, id_: str, text: str, *, whole: bool) -> None:
         inserted = offer.accept(text)
         shown = self._reports_showing
         self._recorder.accepted(offer.document, offer.place, id_, text, inserted=inserted, whole=whole, shown=shown)
         if shown:
-            self._policy.acceptance.accepted(id_)
+            self._policy.acceptance.accepted(offer.passed)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from completion.request import Statistics
-from lsp_server.telemetry.writer import Outcome, StoreWriter, Write
+from lsp_server.telemetry.writer import StoreWriter, Write
 
 _log = logging.getLogger(__name__)
 
@@ -31,9 +31,6 @@ _RETRY_S = 1.0
 _MAX_PENDING = 20_000
 """Maximum number of events that wait for a locked store; older ones are dropped."""
 _SECONDS_PER_HOUR = 3600
-
-ACCEPTED = "accepted"
-PARTLY_ACCEPTED = "partly"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +76,8 @@ _COLUMNS = (*_OWN_COLUMNS, *_ENGINE_COLUMNS, "accepted_by_drafter", "document")
 _VALUES = operator.attrgetter(*_OWN_COLUMNS, *(f"statistics.{name}" for name in _ENGINE_COLUMNS))
 _KEPT_ON_CONFLICT = frozenset({"id", "at", "wait_ms", "invoked", "experiment", "arm"})
 _SAVE = (
-    f"INSERT INTO suggestions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))}) "  # noqa: S608 - names of our own fields
-    "ON CONFLICT (id) DO UPDATE SET "
+    f"INSERT INTO suggestions ({', '.join(_COLUMNS)}) "  # noqa: S608 - names of our own fields
+    f"VALUES ({'?, ' * (len(_COLUMNS) - 1)}digest(?)) ON CONFLICT (id) DO UPDATE SET "
     + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _KEPT_ON_CONFLICT)
 )
 _SHOWN = "UPDATE suggestions SET shown = 1 WHERE id = ?"
@@ -101,11 +98,15 @@ _WRITTEN = (
 
 
 class Telemetry:
-    """A recorder of events. Recording one only puts it into a queue; a thread writes them to the store."""
+    """A recorder of events. Recording one only puts it into a queue; a thread writes them to the store.
+
+    Attributes:
+        is_on: Whether there is a store. Without one, nothing is recorded.
+    """
 
     def __init__(
         self,
-        path: Path,
+        path: Path | None,
         clock: Callable[[], float] = time.time,
         size_limit_bytes: int = SIZE_LIMIT_BYTES,
         on_committed: Callable[[int], None] = lambda _rows: None,
@@ -113,49 +114,49 @@ class Telemetry:
         """Start the writer's thread, which opens the store with the first event. This never waits for another process.
 
         Args:
-            path: The store; it is created if it does not exist.
+            path: The store, which is created if it does not exist; None to record nothing.
             clock: Clock in seconds since 1970.
             size_limit_bytes: Size of the store above which its oldest rows are deleted.
             on_committed: Called on the writer's thread with the number of events committed so far.
         """
-        self._path = path
+        self.is_on = path is not None
         self._clock = clock
-        self._size_limit_bytes = size_limit_bytes
         self._on_committed = on_committed
         self._queue: queue.SimpleQueue[Write | threading.Event | None] = queue.SimpleQueue()
         self._write_now = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
-        self._thread.start()
+        if path is not None:
+            writing = path, StoreWriter(path, size_limit_bytes)
+            self._thread = threading.Thread(target=self._run, args=writing, name="telemetry", daemon=True)
+            self._thread.start()
 
     def save(self, record: SuggestionRecord) -> None:
         """Record the answer of a request. A later answer of the same completion replaces it."""
-        values = (*_VALUES(record), json.dumps(record.statistics.accepted_by_drafter))
-        self._queue.put(Write(_SAVE, values, record.document))
+        drafters, uri = json.dumps(record.statistics.accepted_by_drafter), record.document.encode("utf-8", "replace")
+        self._put(_SAVE, *_VALUES(record), drafters, uri)
 
     def shown(self, id_: str) -> None:
         """Record that a suggestion was on the screen long enough to be read."""
-        self._queue.put(Write(_SHOWN, (id_,)))
+        self._put(_SHOWN, id_)
 
     def accepted(self, id_: str, characters: int, *, whole: bool, shown: bool = True) -> None:
         """Record that a suggestion, or its beginning, was accepted, and whether that tells that it was shown."""
-        outcome = ACCEPTED if whole else PARTLY_ACCEPTED
-        self._queue.put(Write(_ACCEPTED, (outcome, self._clock(), shown, characters, id_)))
+        self._put(_ACCEPTED, "accepted" if whole else "partly", self._clock(), shown, characters, id_)
 
     def rejected(self, id_: str, how: str) -> None:
         """Record that a suggestion left the screen without acceptance. A partial acceptance stays the outcome."""
-        self._queue.put(Write(_REJECTED, (how, self._clock(), id_)))
+        self._put(_REJECTED, how, self._clock(), id_)
 
     def persisted(self, id_: str, after_s: int, share: float, characters: int) -> None:
         """Record how much of an accepted text remains at a checkpoint."""
-        self._queue.put(Write(_PERSISTED, (id_, after_s, share, characters)))
+        self._put(_PERSISTED, id_, after_s, share, characters)
 
     def refused(self, language: str, reason: str) -> None:
         """Count a request that was refused without asking the engine."""
-        self._queue.put(Write(_REFUSED, (self._hour(), language, reason)))
+        self._put(_REFUSED, self._hour(), language, reason)
 
     def written(self, language: str, characters: int) -> None:
         """Count characters that were inserted into a document, by typing or by accepting."""
-        self._queue.put(Write(_WRITTEN, (self._hour(), language, characters)))
+        self._put(_WRITTEN, self._hour(), language, characters)
 
     def flush(self, timeout_s: float = 10.0) -> bool:
         """Wait until all events so far are written or have failed. Return whether that was in time."""
@@ -166,16 +167,20 @@ class Telemetry:
 
     def close(self) -> None:
         """Write the remaining events and end the thread."""
-        self._queue.put(None)
-        self._write_now.set()
-        self._thread.join(timeout=_CLOSE_TIMEOUT_S)
+        if self.is_on:
+            self._queue.put(None)
+            self._write_now.set()
+            self._thread.join(timeout=_CLOSE_TIMEOUT_S)
+
+    def _put(self, statement: str, *values: object) -> None:
+        if self.is_on:
+            self._queue.put((statement, values))
 
     def _hour(self) -> int:
         return int(self._clock() // _SECONDS_PER_HOUR)
 
-    def _run(self) -> None:
+    def _run(self, path: Path, writer: StoreWriter) -> None:
         """Write batches until `close`. Events that a locked store does not accept are written with the next batch."""
-        writer = StoreWriter(self._path, self._size_limit_bytes)
         pending: list[Write] = []
         waiting: list[threading.Event] = []
         committed, ended = 0, False
@@ -183,17 +188,17 @@ class Telemetry:
             batch, events, ends = self._next_batch(_RETRY_S if pending else None)
             pending, ended = [*pending, *batch][-_MAX_PENDING:], ended or ends
             waiting += events
-            outcome = writer.write(pending) if pending else Outcome.WRITTEN
-            if outcome is Outcome.LOCKED:
+            written = writer.write(pending) if pending else 0
+            if written is None:
                 continue
-            if pending and outcome is Outcome.WRITTEN:
-                committed += len(pending)
+            if written:
+                committed += written
                 self._on_committed(committed)
             for event in waiting:
                 event.set()
             pending, waiting = [], []
         if pending:
-            _log.warning("%d telemetry events are lost: another process locks %s.", len(pending), self._path)
+            _log.warning("%d telemetry events are lost: another process locks %s.", len(pending), path)
         writer.close()
 
     def _next_batch(self, timeout_s: float | None = None) -> tuple[list[Write], list[threading.Event], bool]:
@@ -215,5 +220,5 @@ class Telemetry:
             while len(items) < _BATCH_ROWS:
                 items.append(self._queue.get_nowait())
             self._write_now.set()  # for the items that remain in the queue
-        batch = [item for item in items if isinstance(item, Write)]
+        batch = [item for item in items if isinstance(item, tuple)]
         return batch, [item for item in items if isinstance(item, threading.Event)], None in items

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lsp_server.documents.documents import Document
 from lsp_server.documents.edit_places import moved, place_after
@@ -15,8 +16,7 @@ MAX_COMPARED_CHARACTERS = 20_000
 """Maximum length of the remains that are compared; the time grows with the product of both lengths."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remains:
+class Remains(NamedTuple):
     """How much of an accepted text remains at one checkpoint.
 
     Attributes:
@@ -80,18 +80,18 @@ class _Accepted:
         self.end = max(self.start, moved(self.end, edit.start, old_end, new_end, after_insertion=False))
 
 
+@dataclass(frozen=True, slots=True)
 class PersistenceTracker:
     """Follows accepted texts through edits and reports their remains at each checkpoint.
 
-    Args:
+    Attributes:
         report: Called with the remains.
         clock: Monotonic clock, in seconds.
     """
 
-    def __init__(self, report: Callable[[Remains], None], clock: Callable[[], float]) -> None:
-        self._report = report
-        self._clock = clock
-        self._accepted: dict[str, _Accepted] = {}
+    report: Callable[[Remains], None]
+    clock: Callable[[], float]
+    _accepted: dict[str, _Accepted] = field(default_factory=dict)
 
     def accepted(self, id_: str, document: Document, place: Place, text: str) -> bool:
         """Follow a text that was inserted at a position. It replaces an earlier part of the same completion.
@@ -104,7 +104,7 @@ class PersistenceTracker:
         if not text or lines.clamp(place) != place or lines.between(place, end) != text:
             return False
         known = self._accepted.get(id_)
-        at = known.at if known is not None else self._clock()
+        at = known.at if known is not None else self.clock()
         self._accepted[id_] = _Accepted(id_, document, text, place, end, at)
         return True
 
@@ -120,14 +120,14 @@ class PersistenceTracker:
         for accepted in [one for one in self._accepted.values() if one.document is document]:
             del self._accepted[accepted.id]
             for _ in CHECKPOINTS_S[accepted.passed :]:
-                self._report(accepted.measure())
+                self.report(accepted.measure())
 
     def tick(self) -> None:
         """Report the remains at every checkpoint that is due."""
-        now = self._clock()
+        now = self.clock()
         for accepted in list(self._accepted.values()):
             while accepted.passed < len(CHECKPOINTS_S) and accepted.due <= now:
-                self._report(accepted.measure())
+                self.report(accepted.measure())
             if accepted.passed == len(CHECKPOINTS_S):
                 del self._accepted[accepted.id]
 

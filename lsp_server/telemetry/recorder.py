@@ -17,7 +17,7 @@ from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.query import Answer, Query
 from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
-from lsp_server.telemetry.persistence import PersistenceTracker, Remains
+from lsp_server.telemetry.persistence import PersistenceTracker
 
 _MAX_WRITTEN_CHARACTERS = 2000
 """Maximum length of an insertion that counts as writing. A longer one is a reload, a paste or a formatter's edit."""
@@ -54,6 +54,9 @@ class SuggestionRecorder:
         model: Returns the name of the current model.
         clock: Monotonic clock, in seconds; the same as the completer's.
         wall_clock: Clock in seconds since 1970.
+
+    Attributes:
+        telemetry: Records the events that need no more than their own facts.
     """
 
     def __init__(
@@ -62,8 +65,8 @@ class SuggestionRecorder:
         self._model = model
         self._clock = clock
         self._wall_clock = wall_clock
-        self._telemetry: Telemetry | None = None
-        self._persistence = PersistenceTracker(self._remains, clock)
+        self.telemetry = Telemetry(None)
+        self._persistence = PersistenceTracker(lambda remains: self.telemetry.persisted(*remains), clock)
         self._announced: dict[str, list[_Announced]] = {}
         self._asked: WeakKeyDictionary[Generation, Query] = WeakKeyDictionary()  # the first query that got text of it
         self._answered: WeakSet[Generation] = WeakSet()  # a query got its text as the answer
@@ -72,22 +75,20 @@ class SuggestionRecorder:
     async def switch(self, path: Path | None) -> None:
         """Record into the store at a path; None stops recording."""
         await self.close()
-        if path is not None:
-            self._telemetry = Telemetry(path, self._wall_clock)
+        self.telemetry = Telemetry(path, self._wall_clock)
 
     async def close(self) -> None:
         """Write the remaining events and stop recording."""
         if self._timer is not None:
             self._timer.cancel()
-        telemetry, self._telemetry = self._telemetry, None
-        if telemetry is not None:
-            await asyncio.to_thread(telemetry.close)
+        telemetry, self.telemetry = self.telemetry, Telemetry(None)
+        await asyncio.to_thread(telemetry.close)
 
     def streamed(self, query: Query, answer: Answer) -> None:
         """Record what a query has got so far: the client may report what becomes of it before the answer."""
         generation = answer.generation
-        if self._telemetry is not None and generation is not None and generation not in self._answered:
-            self._save(self._telemetry, query, answer, generation)
+        if self.telemetry.is_on and generation is not None and generation not in self._answered:
+            self._save(query, answer, generation)
 
     def answered(self, query: Query, answer: Answer) -> None:
         """Record an answer to a query.
@@ -95,27 +96,16 @@ class SuggestionRecorder:
         Once a query has got text of a generation, an answer says nothing more of it if the query only ended. After an
         answer with text, those of other queries are not recorded: they repeat what the user has not typed yet.
         """
-        if self._telemetry is None:
-            return
         generation = answer.generation
         if generation is None:
-            self.refused(query.document.language, answer.reason or "")
+            self.telemetry.refused(query.document.language, answer.reason or "")
+        if generation is None or not self.telemetry.is_on:
             return
         is_told = generation in self._answered or (generation in self._asked and answer.reason in _QUERY_ENDED)
         if not is_told:
-            self._save(self._telemetry, query, answer, generation)
+            self._save(query, answer, generation)
         if answer.remainders:
             self._answered.add(generation)
-
-    def refused(self, language: str, reason: str) -> None:
-        """Record a request that was refused without asking the engine."""
-        if self._telemetry is not None:
-            self._telemetry.refused(language, reason)
-
-    def shown(self, id_: str) -> None:
-        """Record that a suggestion was on the screen long enough to be read."""
-        if self._telemetry is not None:
-            self._telemetry.shown(id_)
 
     def accepted(
         self, document: Document, place: Place, id_: str, text: str, *, inserted: int, whole: bool, shown: bool
@@ -131,22 +121,17 @@ class SuggestionRecorder:
             whole: Whether nothing of the suggestion is left.
             shown: Whether the suggestion counts as shown, because the client reports what it shows.
         """
-        if self._telemetry is None:
+        if not self.telemetry.is_on:
             return
-        self._telemetry.accepted(id_, inserted, whole=whole, shown=shown)
+        self.telemetry.accepted(id_, inserted, whole=whole, shown=shown)
         if not self._persistence.accepted(id_, document, place, text):
             announced = _Announced(id_, place, text, self._clock() + _EDIT_DELAY_S)
             self._announced.setdefault(document.uri, []).append(announced)
         self._wait_for_checkpoint()
 
-    def rejected(self, id_: str, how: str) -> None:
-        """Record that a suggestion left the screen without acceptance; `how` is the client's reason."""
-        if self._telemetry is not None:
-            self._telemetry.rejected(id_, how)
-
     def text_changed(self, document: Document, edits: Sequence[Edit]) -> None:
         """Follow accepted texts through the edits of a document, and count the written characters."""
-        if self._telemetry is None:
+        if not self.telemetry.is_on:
             return
         self._persistence.changed(document, edits)
         for announced in self._announced.pop(document.uri, ()):
@@ -155,16 +140,12 @@ class SuggestionRecorder:
                 self._wait_for_checkpoint()
         inserted = sum(len(edit.inserted) for edit in edits if len(edit.inserted) <= _MAX_WRITTEN_CHARACTERS)
         if inserted:
-            self._telemetry.written(document.language, inserted)
+            self.telemetry.written(document.language, inserted)
 
     def document_closed(self, document: Document) -> None:
         """Record the remains of accepted text in a document that was closed."""
         self._persistence.closed(document)
         self._announced.pop(document.uri, None)
-
-    def _remains(self, remains: Remains) -> None:
-        if self._telemetry is not None:
-            self._telemetry.persisted(remains.id, remains.after_s, remains.share, remains.characters)
 
     def _wait_for_checkpoint(self) -> None:
         due = self._persistence.next_due()
@@ -179,10 +160,10 @@ class SuggestionRecorder:
         self._persistence.tick()
         self._wait_for_checkpoint()
 
-    def _save(self, telemetry: Telemetry, query: Query, answer: Answer, generation: Generation) -> None:
+    def _save(self, query: Query, answer: Answer, generation: Generation) -> None:
         if answer.remainders:
             self._asked.setdefault(generation, query)
-        telemetry.save(self._record(query, answer, generation))
+        self.telemetry.save(self._record(query, answer, generation))
 
     def _record(self, query: Query, answer: Answer, generation: Generation) -> SuggestionRecord:
         """Return the record of an answer.

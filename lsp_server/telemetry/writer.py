@@ -7,7 +7,6 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum, auto
 from pathlib import Path
 
 from completion.errors import StorageError
@@ -24,59 +23,44 @@ _LOCK_TIMEOUT_S = 1.0
 """Maximum seconds that an attempt to write waits for another process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """An SQL statement with its values.
-
-    Attributes:
-        document: URI of a document, whose salted hash becomes the last value; None if the statement has none.
-    """
-
-    statement: str
-    values: tuple[object, ...]
-    document: str | None = None
+Write = tuple[str, tuple[object, ...]]
+"""An SQL statement with its values. It may call `digest(URI)`: the salted hash of a document's URI, "" for none."""
 
 
-class Outcome(Enum):
-    """The result of writing a batch."""
-
-    WRITTEN = auto()
-    LOCKED = auto()
-    FAILED = auto()
-
-
+@dataclass(slots=True)
 class StoreWriter:
     """A connection to the store, which the first batch opens. One thread uses it.
 
-    Args:
+    Attributes:
         path: The store; it is created if it does not exist.
         size_limit_bytes: Size of the store above which its oldest rows are deleted.
     """
 
-    def __init__(self, path: Path, size_limit_bytes: int) -> None:
-        self._path = path
-        self._size_limit_bytes = size_limit_bytes
-        self._connection: sqlite3.Connection | None = None
-        self._inode = 0
-        self._salt = ""
-        self._until_check = 0
-        self._last_warning = ""
+    path: Path
+    size_limit_bytes: int
+    _connection: sqlite3.Connection | None = None
+    _inode: int = 0
+    _until_check: int = 0
+    _last_warning: str = ""
 
-    def write(self, batch: Sequence[Write]) -> Outcome:
-        """Write a batch in one transaction. Errors are logged and not raised: they must not disturb the editor."""
+    def write(self, batch: Sequence[Write]) -> int | None:
+        """Write a batch in one transaction; return how many were written, None if another process locks the store.
+
+        Other errors are logged and not raised: they must not disturb the editor. Then none were written.
+        """
         try:
             connection = self._current()
-            _in_one_transaction(connection, [(one.statement, self._values(one)) for one in batch])
+            _in_one_transaction(connection, batch)
         except (StorageError, sqlite3.Error, ValueError, OverflowError, TypeError) as error:
             if is_locked(error):
-                return Outcome.LOCKED
+                return None
             self._warn(len(batch), str(error))
-            return Outcome.FAILED
+            return 0
         self._until_check -= len(batch)
         if self._until_check < 0:
             self._until_check = _SIZE_CHECK_ROWS
             self._shrink(connection)
-        return Outcome.WRITTEN
+        return len(batch)
 
     def close(self) -> None:
         """Close the connection."""
@@ -85,31 +69,29 @@ class StoreWriter:
 
     def _current(self) -> sqlite3.Connection:
         """Return the connection; a new one if the store is deleted: `draftline telemetry clear` does that meanwhile."""
-        if self._connection is not None and self._inode != _inode_of(self._path):
+        if self._connection is not None and self._inode != _inode_of(self.path):
             self._connection.close()
             self._connection = None
         return self._connection or self._open()
 
     def _open(self) -> sqlite3.Connection:
-        connection = open_store(self._path, _LOCK_TIMEOUT_S)
-        self._inode = _inode_of(self._path)
-        (self._salt,) = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchone()
+        connection = open_store(self.path, _LOCK_TIMEOUT_S)
+        self._inode = _inode_of(self.path)
+        (salt,) = connection.execute("SELECT value FROM facts WHERE name = 'salt'").fetchone()
+
+        def digest(uri: bytes) -> str:  # without the store's salt, it does not reveal the URI
+            return hashlib.sha256(salt.encode() + b"\0" + uri).hexdigest()[:16] if uri else ""
+
+        connection.create_function("digest", 1, digest, deterministic=True)
         self._connection = connection
         return connection
 
     def _shrink(self, connection: sqlite3.Connection) -> None:
         """Shrink the store to its limit. If another process has it locked, leave that to the next check."""
         try:
-            shrink(connection, self._size_limit_bytes)
+            shrink(connection, self.size_limit_bytes)
         except sqlite3.Error as error:
             _log.info("The telemetry store could not be shrunk: %s", error)
-
-    def _values(self, write: Write) -> tuple[object, ...]:
-        """Return the values to bind. Without the store's salt, a document's hash does not reveal its URI."""
-        if write.document is None:
-            return write.values
-        salted = f"{self._salt}\0{write.document}".encode("utf-8", "replace")
-        return (*write.values, hashlib.sha256(salted).hexdigest()[:16] if write.document else "")
 
     def _warn(self, count: int, reason: str) -> None:
         """Log why events are lost, unless the previous failure had the same reason."""
@@ -126,7 +108,7 @@ def _inode_of(path: Path) -> int:
         return 0
 
 
-def _in_one_transaction(connection: sqlite3.Connection, statements: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+def _in_one_transaction(connection: sqlite3.Connection, statements: Sequence[Write]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         for statement, values in statements:

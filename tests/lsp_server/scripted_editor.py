@@ -113,7 +113,6 @@ class ScriptedEditor:
             build_request=self._request,
             on_partial=self.note_partial,
             on_answer=self.note,
-            clock=self.clock,
         )
 
     def settings_of(self, uri):

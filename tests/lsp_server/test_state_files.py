@@ -18,11 +18,9 @@ from completion.model.tokens import stored
 from drafting.learned_state import default_calibration, load_calibration, save_calibration
 from drafting.machine_code.image import Code, is_whole, read_image, write_image
 from drafting.state_files import read_state, write_state
-from lsp_server.engine.consent import _Answers
-from lsp_server.engine.consent import _parse as answers_of
 from lsp_server.messages import OffScope
 from lsp_server.settings.experiment import CurrentExperiment, Experiment
-from lsp_server.settings.shared_file import Remembered
+from lsp_server.settings.shared_file import HashedAnswers
 from lsp_server.settings.switched_off import SwitchedOff
 from lsp_server.telemetry.event_queue import Telemetry
 from lsp_server.telemetry.store import read_store
@@ -68,10 +66,10 @@ def use_off(path):
 
 
 def use_consent(path):
-    answers = Remembered(path, answers_of, _Answers("salt", {}))
-    answers.get()
-    answers.change(lambda _: (_Answers("salt", {"a": True}), {"salt": "salt", "answers": {"a": True}}))
-    assert Remembered(path, answers_of, _Answers("", {})).get() == _Answers("salt", {"a": True})
+    answers = HashedAnswers(path)
+    answers.get("vllm", "https://a.example", "file:///a")
+    answers.set("vllm", "https://a.example", "file:///a", answer=True)
+    assert HashedAnswers(path).get("vllm", "https://a.example", "file:///a") is True
 
 
 def use_experiment(path):

@@ -5,6 +5,10 @@ if vim.g.loaded_draftline then
 end
 vim.g.loaded_draftline = true
 
+local function switch(state, scope)
+  require("draftline.quiet").run("draftline.switch", { scope or "file", vim.uri_from_bufnr(0), state })
+end
+
 local commands = {
   enable = function()
     require("draftline").toggle(true)
@@ -27,16 +31,16 @@ local commands = {
       vim.notify(("draftline: `%s` is not a number of minutes"):format(minutes), vim.log.levels.ERROR)
       return
     end
-    require("draftline.quiet").snooze(number)
+    require("draftline.quiet").run("draftline.snooze", { number })
   end,
   resume = function()
-    require("draftline.quiet").resume()
+    require("draftline.quiet").run("draftline.resume", {})
   end,
   off = function(scope)
-    require("draftline.quiet").switch("off", scope)
+    switch("off", scope)
   end,
   on = function(scope)
-    require("draftline.quiet").switch("on", scope)
+    switch("on", scope)
   end,
   manual = function()
     require("draftline.quiet").set_trigger("manual")

@@ -11,21 +11,24 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from completion.errors import ConfigurationError, StorageError
-
-if TYPE_CHECKING:
-    from lsp_server.telemetry.report_figures import Report, Selection
+from lsp_server.cli.report.tables import print_comparison, print_report
+from lsp_server.settings.config import with_text
+from lsp_server.settings.table import COMPARABLE, DEFAULTS
+from lsp_server.telemetry.report_comparison import compare, winner
+from lsp_server.telemetry.report_data import arms_of, read_report, variants_with
+from lsp_server.telemetry.report_figures import Report, Selection
+from lsp_server.telemetry.store import read_store, store_path
 
 _SECONDS_PER_DAY = 86_400
 _MAX_DAYS = 100_000
 """Maximum of `--days`: twice as many days before today, which a comparison starts with, still have a date."""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Register `report`."""
-    parser = subparsers.add_parser("report", help="show what was suggested, accepted and kept, and how fast")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `report`."""
     parser.add_argument("--days", type=float, default=30.0, metavar="N", help="report on the last N days (default: 30)")
     parser.add_argument(
         "--compare",
@@ -41,13 +44,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots that works offline")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.set_defaults(execute=execute)
 
 
 def execute(options: argparse.Namespace) -> int:
     """Run the command."""
-    from lsp_server.telemetry.store import read_store, store_path
-
     if options.compare and options.experiment is not None:
         raise ConfigurationError("--compare has no effect with --experiment, which compares its two values. Give one.")
     path = store_path()
@@ -65,15 +65,11 @@ def execute(options: argparse.Namespace) -> int:
 
 def _reports(store: sqlite3.Connection, selections: Mapping[str, Selection]) -> tuple[list[str], list[Report]]:
     """Return the names of the selections, and a report for each."""
-    from lsp_server.telemetry.report_data import read_report
-
     return list(selections), [read_report(store, selection) for selection in selections.values()]
 
 
 def _selections(store: sqlite3.Connection, options: argparse.Namespace, now: float) -> dict[str, Selection]:
     """Return one selection to report on, or two to compare, by name."""
-    from lsp_server.telemetry.report_figures import Selection
-
     if not 0 < options.days <= _MAX_DAYS:
         raise ConfigurationError(f"--days is {options.days:g}. Give a number above 0, {_MAX_DAYS} at the most.")
     if options.experiment is not None:
@@ -89,10 +85,6 @@ def _selections(store: sqlite3.Connection, options: argparse.Namespace, now: flo
 
 
 def _by_setting(store: sqlite3.Connection, compare: str, recent: Selection) -> dict[str, Selection]:
-    from lsp_server.settings.config import with_text
-    from lsp_server.settings.table import COMPARABLE, DEFAULTS
-    from lsp_server.telemetry.report_data import variants_with
-
     setting, _, values = compare.partition("=")
     chosen = values.split(",")
     if setting not in COMPARABLE or len(chosen) != 2:
@@ -112,9 +104,6 @@ def _by_setting(store: sqlite3.Connection, compare: str, recent: Selection) -> d
 
 def _sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selection]:
     """Return a selection for each recorded side of an experiment, of the latest one for the name ""."""
-    from lsp_server.telemetry.report_data import arms_of
-    from lsp_server.telemetry.report_figures import Selection
-
     arms = arms_of(store, experiment)
     return {
         f"{arm.experiment}: {arm.side}": Selection(first, math.nextafter(last, math.inf), arm=arm)
@@ -140,8 +129,6 @@ def _both_sides(store: sqlite3.Connection, experiment: str) -> dict[str, Selecti
 
 def _present_latest_experiment(store: sqlite3.Connection) -> None:
     """Print the comparison of the latest experiment, if both of its sides have records."""
-    from lsp_server.cli.report.tables import print_comparison
-
     sides = _sides(store, "")
     if len(sides) == 2:
         print()
@@ -149,10 +136,8 @@ def _present_latest_experiment(store: sqlite3.Connection) -> None:
 
 
 def _present(names: list[str], reports: list[Report], options: argparse.Namespace) -> None:
-    from lsp_server.cli.report.tables import print_comparison, print_report
-
     if options.html is not None:
-        from lsp_server.cli.report.page import render_page
+        from lsp_server.cli.report.page import render_page  # plotly takes a second to import
 
         try:
             options.html.write_text(render_page(names, reports), encoding="utf-8")
@@ -171,8 +156,6 @@ def _present(names: list[str], reports: list[Report], options: argparse.Namespac
 
 
 def _as_json(names: list[str], reports: list[Report]) -> dict[str, Any]:
-    from lsp_server.telemetry.report_comparison import compare, winner
-
     by_name = {
         name: dataclasses.asdict(report)
         | {

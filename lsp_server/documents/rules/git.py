@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lsp_server.workspace_reader import Identity, identity_of
@@ -30,18 +31,18 @@ _MAX_NESTED = 100
 """Maximum number of repositories inside a listed folder that are listed as well."""
 
 
+@dataclass(frozen=True, slots=True)
 class Git:
     """What git says about one repository, remembered until its index changes.
 
-    Args:
+    Attributes:
         top: The repository's top folder.
         index: Its index.
     """
 
-    def __init__(self, top: Path, index: Path) -> None:
-        self._top = top
-        self._index = index
-        self._known: dict[Path, tuple[Identity | None, bool]] = {}
+    top: Path
+    index: Path
+    _known: dict[Path, tuple[Identity | None, bool]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Ask again about every path."""
@@ -49,7 +50,7 @@ class Git:
 
     def ignores(self, path: Path) -> bool | None:
         """Return whether git ignores a path below the top folder; None if it cannot say."""
-        path, index = self._askable(path), identity_of(self._index)
+        path, index = self._askable(path), identity_of(self.index)
         known = self._known.get(path)
         if known is None or known[0] != index:
             self.ask([path])
@@ -58,22 +59,22 @@ class Git:
 
     def ask(self, paths: Sequence[Path]) -> None:
         """Ask about several paths at once."""
-        index = identity_of(self._index)  # before git reads it
+        index = identity_of(self.index)  # before git reads it
         paths = list(dict.fromkeys(map(self._askable, paths)))
         askable = [path for path in paths if path not in self._known or self._known[path][0] != index]
         if not askable:
             return
-        named = {b"./" + os.fsencode(path.relative_to(self._top)): path for path in askable}
-        answer = _run(self._top, ("check-ignore", "-z", "--stdin"), _ANSWER_S, b"".join(name + b"\0" for name in named))
+        named = {b"./" + os.fsencode(path.relative_to(self.top)): path for path in askable}
+        answer = _run(self.top, ("check-ignore", "-z", "--stdin"), _ANSWER_S, b"".join(name + b"\0" for name in named))
         if answer is not None:
             ignored = frozenset(answer.split(b"\0"))
             self._known.update({path: (index, name in ignored) for name, path in named.items()})
 
     def _askable(self, path: Path) -> Path:
         """Return what git knows of a path: the link or the inner repository on the way to it, else the path itself."""
-        parts = path.relative_to(self._top).parts
+        parts = path.relative_to(self.top).parts
         for depth in range(1, len(parts)):
-            above = self._top.joinpath(*parts[:depth])
+            above = self.top.joinpath(*parts[:depth])
             if above.is_symlink() or os.path.lexists(above / ".git"):
                 return above
         return path

@@ -291,7 +291,7 @@ async def test_requests_cancelled_between_connecting_and_sending_leave_no_connec
     """The pool holds a hundred connections. Once all of them are lost, no request is sent any more."""
     client = clients()
     await client.connect()
-    pool = client._host.live()._pool
+    pool = client.live()._pool
 
     def unsent():
         return [each for each in pool.connections if each._connection and each._connection._state.name == "NEW"]

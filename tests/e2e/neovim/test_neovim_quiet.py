@@ -20,7 +20,7 @@ def wait_for_quiet(neovim, expected: str) -> None:
 
 ANSWERED = """(function()
   local requests = require('draftline.requests')
-  local newest = requests.get(requests.newest())
+  local newest = requests.open[requests.newest]
   return newest and newest.is_answered and newest.origin.head == HEAD
 end)()"""
 

@@ -16,7 +16,6 @@ from completion.model.int8.kernels.processor import processor_features
 from completion.model.store.converted_models import CONVERSION_VERSION
 from completion.model.store.model_store import packaged_source
 from completion.model.store.packaged_models import DEFAULT_PACKAGE, LARGER_PACKAGE
-from completion.remote.address import RemoteAddress
 from lsp_server.cli.checks import (
     check_cpu,
     check_device,
@@ -28,6 +27,7 @@ from lsp_server.cli.checks import (
     memory_needed,
 )
 from lsp_server.cli.main import main
+from lsp_server.engine.launcher import EngineOptions
 
 GIB = 1 << 30
 
@@ -182,7 +182,7 @@ def test_a_socket_folder_that_other_users_can_access_fails_with_what_to_do(tmp_p
     folder.mkdir(mode=0o755)
     folder.chmod(0o755)
     monkeypatch.setenv("DRAFTLINE_RUNTIME_DIR", str(folder))
-    check = check_socket("default", "auto", RemoteAddress())
+    check = check_socket(EngineOptions())
     assert (check.state, "chmod 700" in check.advice) == ("fail", True)
 
 
@@ -230,8 +230,8 @@ def test_the_socket_of_an_engine_that_was_killed_is_not_that_of_a_running_one(ru
         listener.bind(str(path))
         path.chmod(0o600)
         listener.listen()
-        assert check_socket("default", "auto", RemoteAddress()).found == str(path)
-    assert check_socket("default", "auto", RemoteAddress()).found == f"{path} (no engine is running)"
+        assert check_socket(EngineOptions()).found == str(path)
+    assert check_socket(EngineOptions()).found == f"{path} (no engine is running)"
 
 
 def test_a_model_that_another_version_of_draftline_converted_is_a_warning(tmp_path, monkeypatch):

@@ -12,12 +12,12 @@ import pytest
 
 from completion.host.process.address import HostAddress
 from completion.host.process.sockets import TcpAddress
-from completion.remote.address import RemoteAddress
 from completion.version import version
 from lsp_server.cli.checks import memory_taken
 from lsp_server.cli.demo import examples
 from lsp_server.cli.main import main
 from lsp_server.cli.serve import _print_addresses
+from lsp_server.engine.launcher import EngineOptions
 
 SOURCE = "def add(first, second):\n    return first + second\n\nclass Stack:\n    "
 
@@ -145,8 +145,8 @@ def test_doctor_says_where_the_engines_memory_is(engine, capsys, monkeypatch):
 def test_doctor_counts_the_memory_of_a_running_engine_and_none_if_it_does_not_run(engine, source):
     main(["complete", f"{source}:1:1", "--json", "--max-tokens", "1", *engine])
     model, backend = engine[1::2]
-    assert memory_taken(model, backend, RemoteAddress()) > 50e6
-    assert memory_taken("a-model-that-nobody-started", backend, RemoteAddress()) == 0
+    assert memory_taken(EngineOptions(model, backend)) > 50e6
+    assert memory_taken(EngineOptions("a-model-that-nobody-started", backend)) == 0
 
 
 def test_serve_refuses_a_second_engine_for_the_same_model(engine, capsys):

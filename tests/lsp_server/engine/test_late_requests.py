@@ -31,7 +31,7 @@ async def test_cancelled_requests_that_arrive_late_do_not_end_their_successor(pa
         assert await asyncio.to_thread(paced.began.acquire, timeout=60)
         successor = asyncio.create_task(suggested(client, request))
         await waiting_jobs(1)
-        connection = client._host.live()  # the client itself cannot be made to send what it cancelled late
+        connection = client.live()  # the client itself cannot be made to send what it cancelled late
         late = [asyncio.create_task(anext(connection.complete(replace(request, order=order)))) for order in (0, 1)]
         await waiting_jobs(3)
         paced.permits.release(20)

@@ -278,7 +278,7 @@ async def test_alternatives_stay_whole_and_the_shortened_line_as_it_is(pass_time
 async def test_the_gate_judges_what_is_shown():
     seen = []
     editor = ScriptedEditor("x = ", gate=Strictness.LOW)
-    editor.policy.acceptance.hides = lambda _uri, _generation, _strictness, withheld: seen.append(withheld)
+    editor.policy.acceptance.hides = lambda _generation, _strictness, withheld: seen.append(withheld)
     await editor.ask_and_hear(LINE, **SURE_START)
     assert set(seen) == {len("baz)")}
 

@@ -3,7 +3,7 @@
 from completion.request import CompletionEvent, Suggestion
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.suggesting.acceptance_gate import MAX_OFFERS, AcceptanceGate
+from lsp_server.suggesting.acceptance_gate import AcceptanceGate, Passed
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import Situation
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, texts
@@ -49,7 +49,7 @@ async def test_the_gate_learns_from_the_whole_suggestion_not_from_its_first_part
     await editor.engine.say("value + other", done=True, each_token=SURE)
     answer = await task
     editor.clock.now += 2.0
-    editor.policy.acceptance.accepted(answer.id)
+    editor.policy.acceptance.accepted(answer.generation.passed)
     behaviour = editor.policy.acceptance._model.behaviour
     assert behaviour.accepted_lengths == [len("value + other")]
     assert behaviour.dwell_s == [5.0]
@@ -62,13 +62,13 @@ async def test_a_shown_suggestion_stays_visible_after_the_gate_learned_from_it_a
     await editor.engine.wait_for_request(1)
     await editor.engine.say("value +", each_token=SURE)
     acceptance = editor.policy.acceptance
-    id_ = editor.partials[-1][1].id
-    acceptance.shown(id_)
-    acceptance.shown("in another document")
+    passed = editor.partials[-1][1].generation.passed
+    acceptance.shown(passed)
+    acceptance.shown(Passed(None))  # in another document
     await editor.engine.say("value + ) ]", done=True, each_token=DOUBTFUL)
     assert texts(await task) == ["value + ) ]"]
-    acceptance.shown(id_)
-    acceptance.rejected(id_)
+    acceptance.shown(passed)
+    acceptance.rejected(passed)
     assert acceptance._model.behaviour.decisions == 1
 
 
@@ -80,20 +80,18 @@ async def test_a_user_who_accepts_nothing_sees_fewer_suggestions():
         answer = await editor.ask_and_hear("other()", each_token=(-0.4, -0.5, -0.5))
         shown.append(bool(answer.remainders))
         if answer.remainders:
-            editor.policy.acceptance.shown(answer.id)
+            editor.policy.acceptance.shown(answer.generation.passed)
         editor.completer.clear(URI)
     assert shown[0]
     assert sum(shown[15:]) < sum(shown[:15])
 
 
-def gate_that_passed(*ids, uri=URI, gate=None):
-    """Return a gate that let suggestions with these ids pass."""
-    gate = gate or AcceptanceGate(lambda: 0.0)
-    for id_ in ids:
-        generation = Generation(id_, Situation("x = ", ""))
-        generation.last = CompletionEvent((Suggestion("value"),), done=True)
-        assert not gate.hides(uri, generation, Strictness.OFF)
-    return gate
+def passed_by(gate):
+    """Return what a gate may learn from a suggestion that it let pass."""
+    generation = Generation("id", Situation("x = ", ""))
+    generation.last = CompletionEvent((Suggestion("value"),), done=True)
+    assert not gate.hides(generation, Strictness.OFF)
+    return generation.passed
 
 
 def learned(gate):
@@ -101,41 +99,36 @@ def learned(gate):
 
 
 def test_a_rejection_counts_if_the_suggestion_was_on_the_screen():
-    gate = gate_that_passed("a")
-    gate.rejected("a")
+    gate = AcceptanceGate(lambda: 0.0)
+    one = passed_by(gate)
+    gate.rejected(one)
     assert learned(gate) == []
-    gate.shown("a")
-    gate.shown("a")
+    gate.shown(one)
+    gate.shown(one)
     assert learned(gate) == []
-    gate.rejected("a")
-    gate.rejected("a")
+    gate.rejected(one)
+    gate.rejected(one)
     assert learned(gate) == [False]
     assert gate._model.user_bias < 0
 
 
 def test_a_suggestion_whose_place_another_takes_counts_as_rejected_unless_it_was_accepted():
-    gate = gate_that_passed("a", "b", "c")
-    gate.shown("a")
-    gate.accepted("a")
-    gate.shown("b")
-    gate.shown("c")
-    gate.shown("none of this gate")
+    gate = AcceptanceGate(lambda: 0.0)
+    first, second, third = (passed_by(gate) for _ in range(3))
+    gate.shown(first)
+    gate.accepted(first)
+    gate.shown(second)
+    gate.shown(third)
+    gate.shown(Passed(None))
     assert learned(gate) == [True, False, False]
 
 
 def test_nothing_is_learned_from_suggestions_of_a_closed_document():
-    gate = gate_that_passed("other", uri="file:///project/b.py", gate=gate_that_passed("a"))
-    gate.shown("a")
-    gate.forget(URI)
-    gate.rejected("a")
+    gate = AcceptanceGate(lambda: 0.0)
+    closed, other = passed_by(gate), passed_by(gate)
+    gate.shown(closed)
+    gate.forget(closed)
+    gate.shown(other)
     assert learned(gate) == []
-    gate.accepted("other")
-    assert learned(gate) == [True]
-
-
-def test_the_oldest_of_many_suggestions_are_forgotten():
-    gate = gate_that_passed(*map(str, range(MAX_OFFERS + 1)))
-    gate.accepted("0")
-    assert learned(gate) == []
-    gate.accepted("1")
+    gate.accepted(other)
     assert learned(gate) == [True]

@@ -11,7 +11,6 @@ from lsp_server.documents.text_lines import Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.client_profile import ClientProfile
-from lsp_server.settings.table import Trigger
 from lsp_server.suggesting.ahead import LOOK_S
 from lsp_server.suggesting.narrowing import Remainder, Situation, typed_since
 from lsp_server.suggesting.query import SITUATION_CHARACTERS
@@ -209,7 +208,7 @@ async def test_a_client_that_only_inserts_gets_new_text_once_it_has_all_but_the_
     assert texts(await editor.ask()) == [", b"]
 
 
-@pytest.mark.parametrize("settings", [{"ahead": False}, {"trigger": Trigger.MANUAL}], ids=["off", "on request only"])
+@pytest.mark.parametrize("settings", [{"ahead": False}, {"trigger": "manual"}], ids=["off", "on request only"])
 async def test_nothing_is_generated_in_advance_where_it_is_off(pass_time, settings):
     editor = editor_with(**settings)
     task = editor.ask(invoked=True)

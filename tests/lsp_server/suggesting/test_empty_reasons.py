@@ -6,7 +6,6 @@ from completion.errors import PromptTooLongError
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.messages import OffScope, Switch
-from lsp_server.settings.table import Trigger
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 
@@ -194,7 +193,7 @@ async def reach_typing():
 REACHED = {
     EmptyReason.FILE_OFF: lambda: reach_switched_off(OffScope.FILE),
     EmptyReason.WORKSPACE_OFF: lambda: reach_switched_off(OffScope.WORKSPACE),
-    EmptyReason.MANUAL: lambda: refused(ScriptedEditor("x = ", trigger=Trigger.MANUAL)),
+    EmptyReason.MANUAL: lambda: refused(ScriptedEditor("x = ", trigger="manual")),
     EmptyReason.SNOOZED: reach_snoozed,
     EmptyReason.IN_COMMENT: lambda: ScriptedEditor("# x").ask_and_hear(None, dropped="in_comment"),
     EmptyReason.IN_STRING: lambda: ScriptedEditor("'x").ask_and_hear(None, dropped="in_string"),

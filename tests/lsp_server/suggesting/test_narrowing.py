@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.request import CompletionEvent, Suggestion
+from lsp_server.suggesting.ahead import rest_of
 from lsp_server.suggesting.closers import CLOSERS
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import (
@@ -122,7 +123,7 @@ def test_what_follows_the_shown_part_of_an_opened_block_leaves_its_closer_out():
     now = Situation("P {\n    ", "\n}")
     generation = generation_of(" {\n    a();\n    b();\n}")
     (whole,) = generation.remainders(now)
-    rest = generation.rest("next", now, shortened(whole, len("a();"), now))
+    rest = rest_of(generation, "next", now, shortened(whole, len("a();"), now))
     assert [one.text for one in rest.last.suggestions] == ["\n    b();"]
     assert rest.start == Situation("P {\n    a();", "\n}")
 

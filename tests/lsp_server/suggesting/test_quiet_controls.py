@@ -1,6 +1,7 @@
 """The user's quiet controls: each holds from the next key on, spares manual requests, and ends as it should."""
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 
@@ -11,13 +12,12 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.messages import InvalidMessageError, OffScope, Switch, read_minutes, read_switch
 from lsp_server.settings.switched_off import SwitchedOff
-from lsp_server.settings.table import Trigger
 from lsp_server.suggesting.request_builder import RequestBuilder
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 
 async def test_manual_mode_sends_no_request_in_200_typed_keys_and_answers_a_manual_one():
-    editor = ScriptedEditor("", trigger=Trigger.MANUAL)
+    editor = ScriptedEditor("", trigger="manual")
     for key in ("value = compute(first, second)\n" * 7)[:196] + "y = ":
         editor.type(key)
         assert (await editor.ask()).reason is EmptyReason.MANUAL
@@ -33,14 +33,14 @@ async def test_a_switch_to_manual_mode_acts_on_what_is_being_generated_and_on_th
     running = editor.ask()
     await editor.engine.wait_for_request(1)
     await editor.engine.say("val")
-    editor.settings = dataclasses.replace(editor.settings, trigger=Trigger.MANUAL)
+    editor.settings = dataclasses.replace(editor.settings, trigger="manual")
     shown = len(editor.partials)
     await editor.engine.say("value", done=True)
     assert (await running).reason is EmptyReason.MANUAL
     assert len(editor.partials) == shown
     editor.type("v")
     assert (await editor.ask()).reason is EmptyReason.MANUAL
-    editor.settings = dataclasses.replace(editor.settings, trigger=Trigger.AUTOMATIC)
+    editor.settings = dataclasses.replace(editor.settings, trigger="automatic")
     editor.type("a")
     assert texts(await editor.ask_and_hear("lue")) == ["lue"]
 
@@ -85,7 +85,16 @@ async def test_what_is_switched_off_stays_off_in_other_servers_without_its_name_
     assert not any(name in where["off_path"].read_text() for name in ("project", "a.py", "python"))
     editor.quiet.switch(Switch(scope, URI, is_off=None), editor.document)
     assert texts(await running.ask_and_hear("2")) == ["2"]
-    assert json.loads(where["off_path"].read_text())["off"] == []
+    assert json.loads(where["off_path"].read_text())["answers"] == {}
+
+
+def test_what_an_earlier_version_switched_off_stays_off(tmp_path):
+    digest = hashlib.sha256(b"s\0language\0python").hexdigest()
+    (tmp_path / "off.json").write_text(json.dumps({"salt": "s", "off": [digest]}))
+    off = SwitchedOff(tmp_path / "off.json")
+    assert off.includes(OffScope.LANGUAGE, "python")
+    off.switch(OffScope.LANGUAGE, "python", is_off=False)
+    assert not SwitchedOff(tmp_path / "off.json").includes(OffScope.LANGUAGE, "python")
 
 
 async def test_a_switch_that_cannot_be_remembered_says_so_and_holds_until_the_server_ends():

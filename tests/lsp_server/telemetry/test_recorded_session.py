@@ -2,7 +2,7 @@
 
 import pytest
 
-from lsp_server.messages import ItemName, PartAccepted, Rejected, Rejection
+from lsp_server.messages import ItemName, Rejection
 from lsp_server.suggesting.generation import PAUSE_S
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
@@ -58,7 +58,7 @@ async def editor(tmp_path):
 
 
 async def rows(editor, tmp_path, query):
-    assert editor.recorder._telemetry.flush()
+    assert editor.recorder.telemetry.flush()
     store = open_store(tmp_path / "t.sqlite3")
     try:
         return store.execute(query).fetchall()
@@ -79,15 +79,15 @@ async def test_the_store_has_the_outcome_of_every_suggestion(editor, tmp_path):
     partly = await editor.suggest("CANARY_first second")
     editor.signals.shown(ItemName(partly.id, 0))
     editor.insert("CANARY_first")
-    editor.signals.partly_accepted(PartAccepted(ItemName(partly.id, 0), len("CANARY_first")))
-    editor.signals.rejected(Rejected(partly.id, Rejection.TYPED_OVER))
+    editor.signals.partly_accepted(ItemName(partly.id, 0), len("CANARY_first"))
+    editor.signals.rejected(partly.id, Rejection.TYPED_OVER)
 
     editor.type("\nz = ")
     dismissed = await editor.suggest("CANARY_no")
     editor.signals.shown(ItemName(dismissed.id, 0))
-    editor.signals.rejected(Rejected(dismissed.id, Rejection.DISMISSED))
+    editor.signals.rejected(dismissed.id, Rejection.DISMISSED)
     unseen = await editor.suggest("CANARY_unseen")
-    editor.signals.rejected(Rejected(unseen.id, Rejection.CURSOR_MOVED))
+    editor.signals.rejected(unseen.id, Rejection.CURSOR_MOVED)
     await editor.suggest(None, dropped="repeats_suffix")
 
     assert await rows(editor, tmp_path, OUTCOMES) == [
@@ -128,7 +128,7 @@ def accept(request):
         if length is None:
             editor.signals.accepted(item)
         else:
-            editor.signals.partly_accepted(PartAccepted(item, length))
+            editor.signals.partly_accepted(item, length)
         if request.param == "report first":
             editor.insert(text)
 
@@ -197,9 +197,9 @@ async def test_the_gate_learns_an_acceptance_from_an_accepted_part_whatever_foll
     answer = await editor.suggest("value + other")
     editor.signals.shown(ItemName(answer.id, 0))
     editor.insert("value")
-    editor.signals.partly_accepted(PartAccepted(ItemName(answer.id, 0), len("value")))
+    editor.signals.partly_accepted(ItemName(answer.id, 0), len("value"))
     editor.type("q")
-    editor.signals.rejected(Rejected(answer.id, Rejection.TYPED_OVER))
+    editor.signals.rejected(answer.id, Rejection.TYPED_OVER)
     behaviour = editor.policy.acceptance._model.behaviour
     assert behaviour.accepted == [True]
     assert editor.policy.acceptance._model.user_bias > 0
@@ -209,7 +209,7 @@ async def test_the_gate_learns_an_acceptance_from_an_accepted_part_whatever_foll
 async def test_the_gate_learns_a_rejection_of_what_the_editor_reports_as_shown(editor, how):
     answer = await editor.suggest("value + other")
     editor.signals.shown(ItemName(answer.id, 0))
-    editor.signals.rejected(Rejected(answer.id, how))
+    editor.signals.rejected(answer.id, how)
     assert editor.policy.acceptance._model.behaviour.accepted == [False]
 
 
@@ -229,9 +229,9 @@ async def test_events_on_suggestions_of_a_closed_document_are_ignored(editor, tm
     editor.signals.forget(editor.document)
     item = ItemName(answer.id, 0)
     editor.signals.shown(item)
-    editor.signals.partly_accepted(PartAccepted(item, 2))
+    editor.signals.partly_accepted(item, 2)
     editor.signals.accepted(item)
-    editor.signals.rejected(Rejected(answer.id, Rejection.DISMISSED))
+    editor.signals.rejected(answer.id, Rejection.DISMISSED)
     assert await rows(editor, tmp_path, OUTCOMES) == [(0, "", 0, 5, "")]
     assert editor.policy.silence(editor.document) is None
 
@@ -368,12 +368,12 @@ async def test_a_suggestion_whose_fate_is_decided_while_it_streams_is_recorded_w
         editor.signals.accepted(item)
     elif outcome == "partly":
         editor.insert("value")
-        editor.signals.partly_accepted(PartAccepted(item, len("value")))
+        editor.signals.partly_accepted(item, len("value"))
         task.cancel()
     else:
         if outcome == "typedOver":
             editor.type("q")
-        editor.signals.rejected(Rejected(item.id, Rejection(outcome)))
+        editor.signals.rejected(item.id, Rejection(outcome))
     await settle()
     accepted = {"accepted": 13, "partly": 5}.get(outcome, 0)
     assert await rows(editor, tmp_path, OUTCOMES) == [(1, outcome, accepted, 13, "")]
@@ -422,7 +422,7 @@ NOT_DISMISSED = [Rejection.CURSOR_MOVED, Rejection.TYPED_OVER]
 async def test_no_alternatives_are_generated_for_a_suggestion_that_left_the_screen(how, pass_time):
     editor = RecordedEditor("x = ", suggestions=3)
     answer = await editor.ask_and_be_offered("value")
-    editor.signals.rejected(Rejected(answer.id, how))
+    editor.signals.rejected(answer.id, how)
     await pass_time(2 * PAUSE_S)
     assert len(editor.engine.requests) == 1
 
@@ -434,7 +434,7 @@ async def test_the_rejection_of_an_older_suggestion_does_not_stop_a_newer_one(ho
     editor.type("1")
     newer = editor.ask()
     await editor.engine.wait_for_request(2)
-    editor.signals.rejected(Rejected(older.id, how))
+    editor.signals.rejected(older.id, how)
     await settle()
     assert editor.engine.closed == [0]
     await editor.engine.say(" + 2", done=True)

@@ -12,7 +12,7 @@ from completion.errors import StorageError
 from completion.request import Statistics
 from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
 from lsp_server.telemetry.store import MIGRATIONS, clear, open_store
-from lsp_server.telemetry.writer import Outcome, StoreWriter, Write, shrink
+from lsp_server.telemetry.writer import StoreWriter, shrink
 
 NOW = 1_700_000_000.0
 
@@ -203,10 +203,11 @@ def test_closing_makes_one_attempt_at_a_locked_store_and_logs_the_lost_events(st
 
 def test_a_lock_while_the_store_shrinks_neither_ends_the_writer_nor_repeats_its_writes(store):
     writer = StoreWriter(store, size_limit_bytes=1)
-    one = Write(
-        "INSERT INTO refusals VALUES (1, 'python', 'disabled', 1) ON CONFLICT DO UPDATE SET requests = requests + 1", ()
+    one = (
+        "INSERT INTO refusals VALUES (1, 'python', 'disabled', 1) ON CONFLICT DO UPDATE SET requests = requests + 1",
+        (),
     )
-    assert writer.write([one]) is Outcome.WRITTEN
+    assert writer.write([one]) == 1
     other = sqlite3.connect(store, isolation_level=None)
 
     def lock_before_shrinking(statement):
@@ -214,11 +215,11 @@ def test_a_lock_while_the_store_shrinks_neither_ends_the_writer_nor_repeats_its_
             other.execute("BEGIN IMMEDIATE")
 
     writer._connection.set_trace_callback(lock_before_shrinking)
-    assert writer.write([one] * 5001) is Outcome.WRITTEN
+    assert writer.write([one] * 5001) == 5001
     assert other.in_transaction
     other.close()
     writer._connection.set_trace_callback(None)
-    assert writer.write([one]) is Outcome.WRITTEN
+    assert writer.write([one]) == 1
     writer.close()
     assert rows(store, "SELECT requests FROM refusals") == [(5003,)]
 

@@ -33,9 +33,7 @@ end
 --- Call a function after a completion menu has opened or closed.
 ---@param callback fun()
 function M.watch(callback)
-  on_change = vim.schedule_wrap(function()
-    callback()
-  end)
+  on_change = vim.schedule_wrap(callback)
   local group = vim.api.nvim_create_augroup("draftline.popup", {})
   vim.api.nvim_create_autocmd({ "CompleteChanged", "CompleteDone" }, { group = group, callback = on_change })
   local pattern = { "BlinkCmpMenuOpen", "BlinkCmpMenuClose" }

@@ -11,7 +11,10 @@ local function tell(sentence, level)
   vim.notify("draftline: " .. sentence, level)
 end
 
-local function run(command, arguments)
+--- Run a command of the server about this buffer, and show its sentence.
+---@param command "draftline.snooze"|"draftline.resume"|"draftline.switch"
+---@param arguments any[]
+function M.run(command, arguments)
   local client = server.client(0)
   if not client then
     return tell("the server does not run in this buffer", vim.log.levels.ERROR)
@@ -23,24 +26,6 @@ local function run(command, arguments)
     end
     tell(sentence ~= "" and sentence or "Automatic suggestions are on.")
   end)
-end
-
---- Make no automatic suggestions for some minutes.
----@param minutes number? nil: until the server is restarted
-function M.snooze(minutes)
-  run("draftline.snooze", minutes and { minutes } or {})
-end
-
---- End the snooze.
-function M.resume()
-  run("draftline.resume", {})
-end
-
---- Switch suggestions off or on for this buffer's file, language or workspace. The server remembers it.
----@param state "on"|"off"
----@param scope ("file"|"language"|"workspace")? nil: file
-function M.switch(state, scope)
-  run("draftline.switch", { scope or "file", vim.uri_from_bufnr(0), state })
 end
 
 --- Make suggestions while the user types, or on request only, until Neovim ends.

@@ -10,35 +10,16 @@ local M = {}
 ---@field request integer? the ID of the running LSP request
 ---@field is_answered boolean?
 
-local open = {} ---@type table<integer, draftline.Request>
-local serial = 0 -- number of the newest request
+M.open = {} ---@type table<integer, draftline.Request> by their numbers; newer requests have higher ones
+M.newest = 0 -- number of the newest request
 
 --- Add a request.
 ---@param one draftline.Request
----@return integer number newer requests have higher numbers
+---@return integer number
 function M.add(one)
-  serial = serial + 1
-  open[serial] = one
-  return serial
-end
-
---- Return a request.
----@param number integer
----@return draftline.Request?
-function M.get(number)
-  return open[number]
-end
-
---- Return the number of the newest request.
----@return integer
-function M.newest()
-  return serial
-end
-
---- Forget a request.
----@param number integer
-function M.forget(number)
-  open[number] = nil
+  M.newest = M.newest + 1
+  M.open[M.newest] = one
+  return M.newest
 end
 
 --- Return whether streamed text belongs to a request. Text for another version of the buffer does not.
@@ -54,10 +35,10 @@ end
 --- Note that a request has its reply. Nothing more arrives for older requests with a reply.
 ---@param number integer
 function M.note_answer(number)
-  open[number].request, open[number].is_answered = nil, true
-  for older, one in pairs(open) do
+  M.open[number].request, M.open[number].is_answered = nil, true
+  for older, one in pairs(M.open) do
     if older < number and one.is_answered then
-      open[older] = nil
+      M.open[older] = nil
     end
   end
 end
@@ -65,20 +46,20 @@ end
 --- Return whether a request waits for its reply.
 ---@return boolean
 function M.is_waiting()
-  return vim.iter(vim.tbl_values(open)):any(function(one)
+  return vim.iter(vim.tbl_values(M.open)):any(function(one)
     return not one.is_answered
   end)
 end
 
 --- Cancel and forget all requests.
 function M.cancel()
-  for _, one in pairs(open) do
+  for _, one in pairs(M.open) do
     local client = vim.lsp.get_client_by_id(one.client)
     if client and one.request then
       client:cancel_request(one.request)
     end
   end
-  open = {}
+  M.open = {}
 end
 
 return M

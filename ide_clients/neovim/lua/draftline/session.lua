@@ -111,16 +111,17 @@ local function adopt(new_offer, number, index)
 end
 
 local function on_reply(number, err, result)
-  local one = requests.get(number)
+  local one = requests.open[number]
   if not one or err or not is_inserting() then
-    return requests.forget(number)
+    requests.open[number] = nil
+    return
   end
   requests.note_answer(number)
   local client = vim.lsp.get_client_by_id(one.client)
   local new_offer = client and offers.read(result.items, one.origin, client.offset_encoding)
   if new_offer then
-    adopt(new_offer, number, wants_next and number == requests.newest() and 2 or nil)
-  elseif number == requests.newest() then
+    adopt(new_offer, number, wants_next and number == requests.newest and 2 or nil)
+  elseif number == requests.newest then
     drop()
   end
 end
@@ -142,7 +143,7 @@ local function send_request(kind)
   end, bufnr)
   one.request = request
   if not is_sent then
-    requests.forget(number)
+    requests.open[number] = nil
   end
 end
 
@@ -154,8 +155,8 @@ end
 --- Show text that is still growing, or add alternatives to the suggestion on the screen.
 function M.on_partial(params, client_id)
   local client = vim.lsp.get_client_by_id(client_id)
-  for number = requests.newest(), 1, -1 do
-    local one = requests.get(number)
+  for number = requests.newest, 1, -1 do
+    local one = requests.open[number]
     if not one or not client then
       return -- the request is superseded or cancelled, or the client has stopped
     end

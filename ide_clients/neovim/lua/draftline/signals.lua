@@ -6,7 +6,7 @@ local server = require("draftline.server")
 
 local M = {}
 
-local seen = { key = nil, is_reported = false, timer = nil } -- the suggestion on the screen
+local seen = {} ---@type { key: string?, timer: uv.uv_timer_t? } the suggestion on the screen
 local pause_timer = nil
 
 local function stop(timer)
@@ -31,9 +31,8 @@ function M.visible(offer)
     return
   end
   M.hidden()
-  seen = { key = key, is_reported = false }
+  seen.key = key
   seen.timer = vim.defer_fn(function()
-    seen.is_reported = true
     local command = offer.items[offer.index].command
     notify(offer.origin.bufnr, "textDocument/didShowCompletion", { item = { command = command } })
   end, config.options.read_delay_ms)
@@ -42,7 +41,7 @@ end
 --- Note that no suggestion is on the screen.
 function M.hidden()
   stop(seen.timer)
-  seen = { key = nil, is_reported = false, timer = nil }
+  seen = {}
 end
 
 --- Report that a part of a suggestion was inserted.
