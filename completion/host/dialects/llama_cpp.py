@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
+from completion.host.dialects.marked_prompt import marked_request
 from completion.host.dialects.openai import Stops, single_prompt, stop_list
 from completion.host.dialects.reply_text import Answer, IsOver, reply_with
 from completion.host.dialects.schema import Body, ClientModel, sampling_of
 from completion.host.services import Host, sender
 from completion.host.stream import sse_message
-from completion.request import ContextFile, Sampling
+from completion.request import CompletionRequest, ContextFile, Sampling
 from completion.version import version
 
 _MAX_TOKENS = 128
@@ -82,13 +83,14 @@ async def infill(request: Request) -> Response:
     """Serve `POST /infill`; with `n_predict` 0, only warm the cache."""
     body = await _INFILL.read(request)
     context = tuple(ContextFile(extra.filename, extra.text) for extra in body.input_extra)
-    return await _complete(request, body, PromptParts(body.input_prefix + body.prompt, body.input_suffix, context))
+    asked = CompletionRequest(body.input_prefix + body.prompt, body.input_suffix, context=context)
+    return await _complete(request, body, asked)
 
 
 async def completion(request: Request) -> Response:
     """Serve `POST /completion`, whose prompt may have markers; with `n_predict` 0, only warm the cache."""
     body = await _COMPLETION.read(request)
-    return await _complete(request, body, prompt_parts(single_prompt(body.prompt)))
+    return await _complete(request, body, marked_request(single_prompt(body.prompt)))
 
 
 async def props(request: Request) -> Response:
@@ -111,11 +113,11 @@ def token_limit(requested: int | None) -> int:
     return min(requested, _MAX_TOKENS) if requested is not None and requested > 0 else _MAX_TOKENS
 
 
-async def _complete(request: Request, body: _Options, parts: PromptParts) -> Response:
+async def _complete(request: Request, body: _Options, asked: CompletionRequest) -> Response:
     host: Host = request.app.state.host
     requested = body.max_tokens if body.n_predict is None else body.n_predict
-    completion_request = request_of(
-        parts, suggestions=body.n_cmpl, max_tokens=token_limit(requested), sampling=_sampling(body)
+    completion_request = replace(
+        asked, suggestions=body.n_cmpl, max_tokens=token_limit(requested), sampling=_sampling(body)
     )
     if requested == 0:
         host.prepare(completion_request, sender(request))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from completion.host.dialects.marked_prompt import request_of
-from completion.host.dialects.openai import Stops, max_tokens_of, parts_of, stop_list, usage
+from completion.host.dialects.openai import Stops, max_tokens_of, request_at, stop_list, usage
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import Body, ClientModel, sampling_of
 from completion.host.services import Host
@@ -41,8 +41,8 @@ async def fim_completions(request: Request) -> Response:
     """Serve `POST /v1/fim/completions`."""
     host: Host = request.app.state.host
     body = await _BODY.read(request)
-    completion_request = request_of(
-        parts_of(body.prompt, body.suffix),
+    completion_request = replace(
+        request_at(body.prompt, body.suffix),
         max_tokens=max_tokens_of(body.max_tokens),
         sampling=sampling_of(body.temperature, body.top_p, seed=body.random_seed),
     )

@@ -6,6 +6,7 @@ Source: docs/api.md and server/routes.go of Ollama 0.32.15.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,12 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.llama_cpp import token_limit
-from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
-from completion.host.dialects.openai import Stops, stop_list
+from completion.host.dialects.marked_prompt import marked_request
+from completion.host.dialects.openai import Stops, request_at, stop_list
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import Body, ClientModel, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
+from completion.request import CompletionRequest, Layout
 
 _VERSION = "0.32.15"
 """Version of Ollama whose interface this is; clients compare it with the one that they need."""
@@ -77,8 +79,8 @@ async def generate(request: Request) -> Response:
         raise BodyInvalidError("format, images and think are not supported. Leave them out.")
     if not body.prompt and not body.suffix:
         return JSONResponse(reply.object("", "load"))
-    completion_request = request_of(
-        _parts_of(body),
+    completion_request = replace(
+        _request_of(body),
         max_tokens=token_limit(options.num_predict),
         sampling=sampling_of(options.temperature, options.top_p, options.min_p, options.seed),
     )
@@ -122,15 +124,11 @@ async def version(request: Request) -> Response:  # noqa: ARG001 - a handler's f
     return JSONResponse({"version": _VERSION})
 
 
-def _parts_of(body: GenerateBody) -> PromptParts:
-    """Return the parts of the prompt. As in Ollama, a raw prompt is a whole one, whatever the suffix is."""
-    if body.suffix is None:
-        return prompt_parts(body.prompt)
-    as_it_stands = PromptParts(body.prompt, body.suffix)
-    if body.raw:
-        marked = prompt_parts(body.prompt)
-        return marked if marked.suffix is not None else as_it_stands
-    return as_it_stands
+def _request_of(body: GenerateBody) -> CompletionRequest:
+    """Return the request of the prompt. As in Ollama, a raw prompt is a whole one, whatever the suffix is."""
+    if body.raw and (marked := marked_request(body.prompt)).layout is not Layout.PREFIX_ONLY:
+        return marked
+    return request_at(body.prompt, body.suffix)
 
 
 class _Reply:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
+from completion.host.dialects.marked_prompt import marked_request
 from completion.host.dialects.reply_text import Answer, reply_with
 from completion.host.dialects.schema import MAX_STOPS, Body, ClientModel, sampling_of
 from completion.host.errors import BodyInvalidError
@@ -85,8 +86,8 @@ def completion_request(body: CompletionBody) -> CompletionRequest:
     """
     if body.echo or body.logprobs:  # DeepSeek's documented request has `"logprobs": 0`
         raise BodyInvalidError("echo and logprobs are not supported. Leave them out.")
-    return request_of(
-        parts_of(single_prompt(body.prompt), body.suffix),
+    return replace(
+        request_at(single_prompt(body.prompt), body.suffix),
         suggestions=body.n or 1,
         max_tokens=max_tokens_of(body.max_tokens),
         sampling=sampling_of(body.temperature, body.top_p, seed=body.seed),
@@ -105,9 +106,9 @@ def single_prompt(prompt: str | list[str]) -> str:
     return prompts[0]
 
 
-def parts_of(prompt: str, suffix: str | None) -> PromptParts:
-    """Return the parts of a prompt. Beside a suffix, even an empty one, it is a document's text as it stands."""
-    return prompt_parts(prompt) if suffix is None else PromptParts(prompt, suffix)
+def request_at(prompt: str, suffix: str | None) -> CompletionRequest:
+    """Return the request of a prompt. Beside a suffix, even an empty one, it is a document's text as it stands."""
+    return marked_request(prompt) if suffix is None else CompletionRequest(prompt, suffix)
 
 
 def max_tokens_of(requested: int | None, default: int = DEFAULT_MAX_TOKENS) -> int:
