@@ -5,8 +5,9 @@ Source: tools/server/README.md of llama.cpp, sections "POST /completion", "POST 
 
 from __future__ import annotations
 
-import json
+import math
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -15,17 +16,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.marked_prompt import marked_request
-from completion.host.dialects.openai import Stops, single_prompt, stop_list
-from completion.host.dialects.reply_text import Answer, IsOver, reply_with
-from completion.host.dialects.schema import Body, ClientModel, sampling_of
+from completion.host.dialects.openai import single_prompt
+from completion.host.dialects.reply_text import Answer, Reply, reply_with
+from completion.host.dialects.schema import Body, ClientModel, Stops, sampling_of
 from completion.host.services import Host, sender
-from completion.host.stream import sse_message
 from completion.request import CompletionRequest, ContextFile, Sampling
 from completion.version import version
 
 _MAX_TOKENS = 128
 """Maximum number of generated tokens, also where a client sends -1 for "no limit": a code completion needs one."""
-_NAMES = {"suggestions": "n_cmpl"}
 _MAX_FIELDS = 64
 """Maximum number of `response_fields`; the event loop looks up each of them."""
 
@@ -122,12 +121,7 @@ async def _complete(request: Request, body: _Options, asked: CompletionRequest) 
     if requested == 0:
         host.prepare(completion_request, sender(request))
         return JSONResponse(_selected({"content": "", "stop": True}, body))
-    reply = _Reply(host.state.status.model, body)
-    chunk = reply.chunk if body.stream else None
-    is_over = _time_limit(body.t_max_predict_ms)
-    return await reply_with(
-        request, completion_request, reply.whole, chunk, stops=stop_list(body.stop), is_over=is_over, names=_NAMES
-    )
+    return await reply_with(request, completion_request, _Reply(request, body), body.stop, stream=body.stream)
 
 
 def _sampling(body: _Options) -> Sampling:
@@ -136,26 +130,22 @@ def _sampling(body: _Options) -> Sampling:
     return sampling_of(body.temperature if is_sampled else 0.0, body.top_p, body.min_p, body.seed)
 
 
-def _time_limit(limit_ms: float) -> IsOver:
-    """Return a predicate that ends a reply `limit_ms` after its first character, once it has a whole line; 0: never."""
-    first: list[float] = []
+class _Reply(Reply):
+    """The JSON objects of one reply."""
 
-    def is_over(text: str, is_complete: bool) -> bool:  # noqa: FBT001 - the form of an `IsOver`
-        now = time.perf_counter()
-        if text and not first:
-            first.append(now)
-        has_line = is_complete or "\n" in text
-        return limit_ms > 0 and bool(first) and has_line and 1e3 * (now - first[0]) > limit_ms
+    names: Mapping[str, str] = {"suggestions": "n_cmpl"}
 
-    return is_over
-
-
-class _Reply:
-    """Builds the JSON objects of one reply."""
-
-    def __init__(self, model: str, body: _Options) -> None:
-        self._model = model
+    def __init__(self, request: Request, body: _Options) -> None:
+        super().__init__(request)
         self._body = body
+        self._ends_s = math.inf  # `t_max_predict_ms` after the first character
+
+    def is_over(self, text: str, *, is_complete: bool) -> bool:
+        """Return whether its time is over; it ends with a whole line."""
+        now_s, limit_ms = time.perf_counter(), self._body.t_max_predict_ms
+        if text and limit_ms > 0:
+            self._ends_s = min(self._ends_s, now_s + limit_ms / 1e3)
+        return now_s > self._ends_s and (is_complete or "\n" in text)
 
     def whole(self, answer: Answer) -> Any:  # noqa: ANN401 - an object, or several where the client wants more than one
         """Return the selected fields of the text with counts and times; for several completions a list."""
@@ -163,11 +153,10 @@ class _Reply:
         replies = [_selected(self._final(index, text, answer), self._body) for index, text in enumerate(texts)]
         return replies if self._body.n_cmpl > 1 else replies[0]
 
-    def chunk(self, answer: Answer) -> bytes:
+    def parts(self, answer: Answer) -> list[dict[str, Any]]:
         """Return the new text of the first completion, at its end with counts and times."""
         unfinished = {"index": 0, "content": answer.new, "stop": False}
-        chunk = self._final(0, answer.new, answer) if answer.finish else unfinished
-        return sse_message(json.dumps(chunk).encode())
+        return [self._final(0, answer.new, answer) if answer.finish else unfinished]
 
     def _final(self, index: int, text: str, answer: Answer) -> dict[str, Any]:
         counts = answer.statistics
@@ -176,7 +165,7 @@ class _Reply:
             "index": index,
             "content": text,
             "stop": True,
-            "model": self._model,
+            "model": self.model,
             "stop_type": "limit" if answer.finish == "length" else "eos",
             "tokens_predicted": generated,
             "tokens_evaluated": computed,

@@ -16,9 +16,9 @@ from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.llama_cpp import token_limit
 from completion.host.dialects.marked_prompt import marked_request
-from completion.host.dialects.openai import Stops, request_at, stop_list
-from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import Body, ClientModel, sampling_of
+from completion.host.dialects.openai import request_at
+from completion.host.dialects.reply_text import Answer, Reply, reply_with
+from completion.host.dialects.schema import Body, ClientModel, Stops, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 from completion.request import CompletionRequest, Layout
@@ -71,10 +71,8 @@ _SHOW = Body(ShowBody)
 
 async def generate(request: Request) -> Response:
     """Serve `POST /api/generate`; without a prompt and a suffix it only says that the model is loaded."""
-    host: Host = request.app.state.host
     body = await _BODY.read(request)
-    options = body.options or Options()
-    reply = _Reply(host.state.status.model)
+    options, reply = body.options or Options(), _Reply(request)
     if body.images or body.think or body.format:
         raise BodyInvalidError("format, images and think are not supported. Leave them out.")
     if not body.prompt and not body.suffix:
@@ -84,15 +82,7 @@ async def generate(request: Request) -> Response:
         max_tokens=token_limit(options.num_predict),
         sampling=sampling_of(options.temperature, options.top_p, options.min_p, options.seed),
     )
-    return await reply_with(
-        request,
-        completion_request,
-        reply.whole,
-        None if body.stream is False else reply.chunk,
-        stops=stop_list(options.stop),
-        frame=_line,
-        media_type="application/x-ndjson",
-    )
+    return await reply_with(request, completion_request, reply, options.stop, stream=body.stream is not False)
 
 
 async def tags(request: Request) -> Response:
@@ -131,24 +121,27 @@ def _request_of(body: GenerateBody) -> CompletionRequest:
     return request_at(body.prompt, body.suffix)
 
 
-class _Reply:
-    """Builds the JSON objects of one reply."""
+class _Reply(Reply):
+    """The JSON objects of one reply, each on a line of a stream."""
 
-    def __init__(self, model: str) -> None:
-        self._model = model
+    media_type = "application/x-ndjson"
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         """Return the text with counts and times."""
         return self._finished(answer.text, answer)
 
-    def chunk(self, answer: Answer) -> bytes:
-        """Return the new text as a line, and at the end counts and times as another."""
-        line = _line(json.dumps(self.object(answer.new)).encode()) if answer.new else b""
-        return line + (_line(json.dumps(self._finished("", answer)).encode()) if answer.finish else b"")
+    def parts(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return the new text, and at the end counts and times apart."""
+        new = [self.object(answer.new)] if answer.new else []
+        return [*new, self._finished("", answer)] if answer.finish else new
+
+    def encoded(self, part: dict[str, Any]) -> bytes:
+        """Return an object as a line."""
+        return json.dumps(part).encode() + b"\n"
 
     def object(self, text: str, done_reason: str = "") -> dict[str, Any]:
         """Return a reply without counts, finished if it has a reason."""
-        reply = {"model": self._model, "created_at": datetime.now(UTC).isoformat(), "response": text}
+        reply = {"model": self.model, "created_at": datetime.now(UTC).isoformat(), "response": text}
         return reply | ({"done": True, "done_reason": done_reason} if done_reason else {"done": False})
 
     def _finished(self, text: str, answer: Answer) -> dict[str, Any]:
@@ -161,10 +154,6 @@ class _Reply:
             "eval_count": counts.generated_tokens,
             "eval_duration": _nanoseconds(counts.decode_ms),
         }
-
-
-def _line(message: bytes) -> bytes:
-    return message + b"\n"
 
 
 def _nanoseconds(milliseconds: float) -> int:

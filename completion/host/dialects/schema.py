@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError, with_config
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError, with_config
 from pydantic_core import CoreSchema, SchemaValidator
 from starlette.requests import Request
 
@@ -97,6 +97,8 @@ NEXT_EDIT = Body(NextEditRequest)
 
 MAX_STOPS = 64
 """Maximum number of stop strings in a request; the event loop searches the text for each of them."""
+Stops = str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None
+"""The stop strings of a request."""
 SMALLEST_TOP_P = 1e-6
 """Minimum of `top_p`: with it, only the likeliest token is in the nucleus."""
 _MAX_SUGGESTIONS = 16
