@@ -10,16 +10,16 @@ from typing import Any
 import psutil
 from starlette.requests import Request
 
-from completion.edits import NextEditRequest
+from completion.edits import NextEditRequest, NextEdits
 from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.open_texts import OpenTexts
 from completion.host.process.clients import CLIENT_HEADER, Client, HostClients
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
-from completion.host.stream import CompletionStream, NextEditAnswer, require_ready
+from completion.host.stream import RequestStream, require_ready
 from completion.host.worker import EngineWorker
-from completion.request import CompletionRequest
+from completion.request import CompletionEvent, CompletionRequest
 from completion.version import version
 
 
@@ -39,21 +39,14 @@ class Host:
     started: float
     open_texts: OpenTexts = field(default_factory=OpenTexts)
 
-    def open_stream(self, request: CompletionRequest, client: Client) -> CompletionStream:
+    def open_stream(self, request: CompletionRequest, client: Client) -> RequestStream[CompletionEvent]:
         """Return the stream of a client's completion that is not queued yet."""
-        return CompletionStream(self.state, self.worker, self.idle, self.clients.own(client, request))
+        return RequestStream(self.state, self.worker, self.idle, self.clients.own(client, request))
 
-    def ask_next_edits(self, request: NextEditRequest, client: Client) -> NextEditAnswer:
-        """Queue a client's request for next edits.
-
-        Raises:
-            EngineLoadingError: The model is not loaded yet.
-            EngineUnavailableError: The model failed to load, or the host is stopping.
-            QueueFullError: Too many requests wait.
-        """
-        require_ready(self.state)
+    def ask_next_edits(self, request: NextEditRequest, client: Client) -> RequestStream[NextEdits]:
+        """Return the stream of a client's request for next edits that is not queued yet."""
         own = replace(request, document=self.clients.document(client, request.document))
-        return NextEditAnswer(self.worker, self.idle, own)
+        return RequestStream(self.state, self.worker, self.idle, own)
 
     def prepare(self, request: CompletionRequest, client: Client) -> None:
         """Queue a client's preparation, whose end it does not wait for.

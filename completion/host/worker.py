@@ -50,12 +50,18 @@ class EngineWorker:
 
     A completion yields the thread after each event. So a client that waits for its first text never waits for the whole
     answer of another.
+
+    Attributes:
+        submit: Queues a job; see `JobQueue.submit`.
+        withdraw: Cancels a job whose client has gone; see `JobQueue.withdraw`.
     """
 
     def __init__(self, load: EngineLoader, metrics: HostMetrics, *, queue_limit: int) -> None:
         self._load = load
         self._metrics = metrics
         self._queue = JobQueue(queue_limit, metrics.queue_length.set)
+        self.submit: Callable[[Job], None] = self._queue.submit
+        self.withdraw: Callable[[Job], None] = self._queue.withdraw
         self._loaded = False
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
         self._on_progress: Progress = silent
@@ -82,19 +88,6 @@ class EngineWorker:
         self._on_progress, self._on_loaded, self._on_device_lost = on_progress, on_loaded, on_device_lost
         self._on_trouble = on_trouble
         self._thread.start()
-
-    def submit(self, job: Job) -> None:
-        """Queue a job; see `JobQueue.submit`.
-
-        Raises:
-            QueueFullError: Too many jobs of this urgency wait, of this owner or of all together.
-            EngineUnavailableError: The host is stopping.
-        """
-        self._queue.submit(job)
-
-    def withdraw(self, job: Job) -> None:
-        """Cancel a job whose client has gone; it does not start again either."""
-        self._queue.withdraw(job)
 
     @property
     def busy(self) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from completion.edits import NextEdits
+from completion.errors import CancelledError
 from completion.host.dialects.schema import CLOSING, WORKSPACE, read_next_edit, read_request
 from completion.host.job import Job, Urgency
 from completion.host.services import Host, sender
@@ -26,7 +29,7 @@ async def complete(request: Request) -> Response:
     async def messages() -> AsyncGenerator[bytes]:
         if wait:
             await stream.submit_when_ready()
-        async for event in stream.events():
+        async for event in stream.answers():
             yield sse_message(encode(event))
 
     return EventStreamResponse(with_errors(messages()), on_close=stream.close)
@@ -35,9 +38,12 @@ async def complete(request: Request) -> Response:
 async def next_edit(request: Request) -> Response:
     """Serve `POST /v1/next-edit`: what the user's last edits imply for the rest of a document, as JSON."""
     host: Host = request.app.state.host
-    answer = host.ask_next_edits(await read_next_edit(request), sender(request))
-    async with cancel_when_gone(request, answer):
-        return Response(encode(await answer.edits()), media_type="application/json")
+    stream, edits = host.ask_next_edits(await read_next_edit(request), sender(request)), NextEdits()
+    stream.submit()
+    async with cancel_when_gone(request, stream), aclosing(stream.answers()) as answers:
+        with suppress(CancelledError):
+            edits = await anext(answers)
+    return Response(encode(edits), media_type="application/json")
 
 
 async def prepare(request: Request) -> Response:

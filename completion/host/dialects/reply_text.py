@@ -16,7 +16,7 @@ from completion.host.dialects.error_shapes import error_shape
 from completion.host.dialects.schema import Stops, check_request
 from completion.host.dialects.stop_strings import StopStrings
 from completion.host.services import Host, sender
-from completion.host.stream import CompletionStream, EventStreamResponse, cancel_when_gone, sse_message
+from completion.host.stream import EventStreamResponse, RequestStream, cancel_when_gone, sse_message
 from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion
 
 _LENGTH_REASONS = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
@@ -122,7 +122,7 @@ async def reply_with(
 
 
 async def _answers(
-    stream: CompletionStream, request: CompletionRequest, search: StopStrings, reply: Reply
+    stream: RequestStream[CompletionEvent], request: CompletionRequest, search: StopStrings, reply: Reply
 ) -> AsyncGenerator[Answer]:
     """Yield the reply after every event, up to one with `finish`, then close the stream.
 
@@ -130,7 +130,7 @@ async def _answers(
         DraftlineError: The request failed.
     """
     sent = ""
-    async with aclosing(stream.events()) as events:
+    async with aclosing(stream.answers()) as events:
         async for event in events:
             answer = _answer(event, sent, request, search, reply)
             sent += answer.new
