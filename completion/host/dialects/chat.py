@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.openai import GenerationBody, OpenAiReply, max_tokens_of
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import Body, ClientModel, sampling_of
+from completion.host.dialects.schema import ClientModel, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.process.clients import conversation_key
 from completion.instruct import instruct_request
@@ -51,12 +51,9 @@ class ChatBody(GenerationBody, extra="allow"):
     n_predict: int | None = None  # llama.cpp's name of it
 
 
-_BODY = Body(ChatBody)
-
-
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/chat/completions`."""
-    body = await _BODY.read(request)
+    body = await ChatBody.read(request)
     reply = _Reply(request, with_usage=body.wants_usage)
     completion_request = chat_request(body)
     if body.n_predict == 0:  # llama.vim warms a cache so, but the question that follows is another conversation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import replace
@@ -10,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from completion.edits import NextEdits
-from completion.errors import CancelledError
+from completion.errors import CancelledError, DraftlineError
 from completion.host.dialects.schema import CLOSING, WORKSPACE, read_next_edit, read_request
+from completion.host.errors import error_body
 from completion.host.job import Job, Urgency
 from completion.host.services import Host, sender
-from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_errors
+from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message
 from completion.host.wire import encode
 
 
@@ -27,12 +29,15 @@ async def complete(request: Request) -> Response:
         stream.submit()
 
     async def messages() -> AsyncGenerator[bytes]:
-        if wait:
-            await stream.submit_when_ready()
-        async for event in stream.answers():
-            yield sse_message(encode(event))
+        try:
+            if wait:
+                await stream.submit_when_ready()
+            async for event in stream.answers():
+                yield sse_message(encode(event))
+        except DraftlineError as error:
+            yield sse_message(json.dumps(error_body(error)).encode(), event="error")
 
-    return EventStreamResponse(with_errors(messages()), on_close=stream.close)
+    return EventStreamResponse(messages(), on_close=stream.close)
 
 
 async def next_edit(request: Request) -> Response:
@@ -57,8 +62,8 @@ async def workspace(request: Request) -> Response:
     """Serve `POST /v1/workspace`: queue changes of a workspace. They are accepted before the model is loaded, too."""
     host: Host = request.app.state.host
     update = await WORKSPACE.read(request)
-    own = replace(update, workspace=host.clients.workspace(sender(request), update.workspace))
-    own = host.open_texts.whole(own)
+    key = host.clients.workspace(sender(request), update.workspace)
+    own = host.open_texts.whole(replace(update, workspace=key))
     host.worker.submit(Job(Urgency.WORKSPACE, own, deliver=lambda _: None))
     return Response(status_code=202)
 

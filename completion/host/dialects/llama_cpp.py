@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from completion.host.dialects.marked_prompt import marked_request
 from completion.host.dialects.openai import single_prompt
 from completion.host.dialects.reply_text import Answer, Reply, reply_with
-from completion.host.dialects.schema import Body, ClientModel, Stops, sampling_of
+from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 from completion.host.services import Host, sender
 from completion.request import CompletionRequest, ContextFile, Sampling
 from completion.version import version
@@ -74,13 +74,9 @@ class CompletionBody(_Options):
     prompt: str | list[str]
 
 
-_INFILL = Body(InfillBody)
-_COMPLETION = Body(CompletionBody)
-
-
 async def infill(request: Request) -> Response:
     """Serve `POST /infill`; with `n_predict` 0, only warm the cache."""
-    body = await _INFILL.read(request)
+    body = await InfillBody.read(request)
     context = tuple(ContextFile(extra.filename, extra.text) for extra in body.input_extra)
     asked = CompletionRequest(body.input_prefix + body.prompt, body.input_suffix, context=context)
     return await _complete(request, body, asked)
@@ -88,7 +84,7 @@ async def infill(request: Request) -> Response:
 
 async def completion(request: Request) -> Response:
     """Serve `POST /completion`, whose prompt may have markers; with `n_predict` 0, only warm the cache."""
-    body = await _COMPLETION.read(request)
+    body = await CompletionBody.read(request)
     return await _complete(request, body, marked_request(single_prompt(body.prompt)))
 
 

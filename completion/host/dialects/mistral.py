@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from completion.host.dialects.openai import OpenAiReply, max_tokens_of, request_at, usage
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import Body, ClientModel, Stops, sampling_of
+from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 
 
 class FimBody(ClientModel):
@@ -30,12 +30,9 @@ class FimBody(ClientModel):
     stream: bool | None = None
 
 
-_BODY = Body(FimBody)
-
-
 async def fim_completions(request: Request) -> Response:
     """Serve `POST /v1/fim/completions`."""
-    body = await _BODY.read(request)
+    body = await FimBody.read(request)
     completion_request = replace(
         request_at(body.prompt, body.suffix),
         max_tokens=max_tokens_of(body.max_tokens),

@@ -18,7 +18,7 @@ from completion.host.dialects.llama_cpp import token_limit
 from completion.host.dialects.marked_prompt import marked_request
 from completion.host.dialects.openai import request_at
 from completion.host.dialects.reply_text import Answer, Reply, reply_with
-from completion.host.dialects.schema import Body, ClientModel, Stops, sampling_of
+from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 from completion.request import CompletionRequest, Layout
@@ -65,13 +65,9 @@ class ShowBody(ClientModel):
     name: str = ""
 
 
-_BODY = Body(GenerateBody)
-_SHOW = Body(ShowBody)
-
-
 async def generate(request: Request) -> Response:
     """Serve `POST /api/generate`; without a prompt and a suffix it only says that the model is loaded."""
-    body = await _BODY.read(request)
+    body = await GenerateBody.read(request)
     options, reply = body.options or Options(), _Reply(request)
     if body.images or body.think or body.format:
         raise BodyInvalidError("format, images and think are not supported. Leave them out.")
@@ -96,7 +92,7 @@ async def tags(request: Request) -> Response:
 async def show(request: Request) -> Response:
     """Serve `POST /api/show`: what the model can do and how much it can read, whatever the name is."""
     host: Host = request.app.state.host
-    await _SHOW.read(request)
+    await ShowBody.read(request)
     context_tokens = host.state.status.context_tokens
     return JSONResponse({
         "modelfile": "",

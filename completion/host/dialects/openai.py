@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.marked_prompt import marked_request
 from completion.host.dialects.reply_text import Answer, Reply, reply_with
-from completion.host.dialects.schema import Body, ClientModel, Stops, sampling_of
+from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 from completion.host.stream import sse_message
@@ -59,12 +59,9 @@ class CompletionBody(GenerationBody):
     logprobs: int | None = None
 
 
-_BODY = Body(CompletionBody)
-
-
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/completions`."""
-    body = await _BODY.read(request)
+    body = await CompletionBody.read(request)
     reply = OpenAiReply(request, with_usage=body.wants_usage)
     return await reply_with(request, completion_request(body), reply, body.stop, stream=bool(body.stream))
 

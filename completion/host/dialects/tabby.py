@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.reply_text import Answer, Reply, reply_with
-from completion.host.dialects.schema import Body, ClientModel, sampling_of
+from completion.host.dialects.schema import ClientModel, sampling_of
 from completion.host.services import Host
 from completion.request import CompletionRequest, ContextFile
 from completion.version import version
@@ -57,20 +57,16 @@ class TabbyEvent(ClientModel):
     type: str
 
 
-_BODY = Body(TabbyBody)
-_EVENT = Body(TabbyEvent)
-
-
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/completions` with `segments`."""
-    completion_request = _request_of(await _BODY.read(request))
+    completion_request = _request_of(await TabbyBody.read(request))
     return await reply_with(request, completion_request, _Reply(request), stream=False)
 
 
 async def events(request: Request) -> Response:
     """Serve `POST /v1/events`: count the event by its type and discard the rest."""
     host: Host = request.app.state.host
-    event = await _EVENT.read(request)
+    event = await TabbyEvent.read(request)
     host.metrics.client_events.labels(event.type if event.type in _EVENT_TYPES else "other").inc()
     return Response(status_code=200)
 

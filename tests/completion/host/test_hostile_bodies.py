@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from completion.edits import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARACTERS
+from completion.edits import MAX_DIAGNOSTICS, MAX_HISTORY_CHARACTERS, MAX_MESSAGE_CHARACTERS
 from completion.host.dialects.marked_prompt import marked_request
-from completion.request import MAX_HISTORY_CHARACTERS, MAX_NAME_CHARACTERS, MAX_NAMES
+from completion.request import MAX_NAME_CHARACTERS, MAX_NAMES
 from tests.completion.host.paced_engine import PacedEngine
 
 ADDRESSES = {
