@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import psutil
 from starlette.requests import Request
 
 from completion.edits import NextEditRequest, NextEdits
+from completion.host.errors import require_ready
 from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.open_texts import OpenTexts
 from completion.host.process.clients import CLIENT_HEADER, Client, HostClients
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
-from completion.host.stream import RequestStream, require_ready
+from completion.host.stream import RequestStream
 from completion.host.worker import EngineWorker
 from completion.request import CompletionEvent, CompletionRequest
 from completion.version import version
@@ -56,21 +57,18 @@ class Host:
             EngineUnavailableError: The model failed to load, or the host is stopping.
             QueueFullError: Too many preparations wait.
         """
-        require_ready(self.state)
+        require_ready(self.state.status)
         self.worker.submit(Job(Urgency.PREPARE, self.clients.own(client, request), deliver=lambda _: None))
 
     def health(self) -> dict[str, Any]:
         """Return the host's state as JSON values for clients."""
-        status = self.state.status
+        status = asdict(self.state.status)
+        phase = status.pop("phase")
         return {
-            "status": "ok" if status.phase is HostPhase.READY else status.phase.value,
-            "state": status.phase.value,
-            "percent": round(status.percent, 1),
-            "sentence": status.sentence,
-            "code": status.code,
-            "model": status.model,
-            "device": status.device,
-            "context_tokens": status.context_tokens,
+            **status,
+            "status": "ok" if phase is HostPhase.READY else phase,
+            "state": phase,
+            "percent": round(status["percent"], 1),
             "pid": os.getpid(),
             "version": version(),
             "memory_bytes": psutil.Process().memory_info().rss,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
@@ -14,10 +13,10 @@ from starlette.types import Receive, Scope, Send
 
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DraftlineError
-from completion.host.errors import error_body, not_ready_error
+from completion.host.errors import require_ready
 from completion.host.job import Job, Urgency
 from completion.host.process.idle import IdleWatch
-from completion.host.state import HostPhase, HostState
+from completion.host.state import HostState
 from completion.host.worker import EngineWorker
 from completion.request import CompletionEvent, CompletionRequest
 
@@ -51,7 +50,7 @@ class RequestStream(Generic[Answer]):
             EngineUnavailableError: The model failed to load, or the host is stopping.
             QueueFullError: Too many requests wait.
         """
-        require_ready(self._state)
+        require_ready(self._state.status)
         self._worker.submit(self._job)
 
     async def submit_when_ready(self) -> None:
@@ -78,17 +77,6 @@ class RequestStream(Generic[Answer]):
     def close(self) -> None:
         """Cancel the request, whether it waits or runs."""
         self._worker.withdraw(self._job)
-
-
-def require_ready(state: HostState) -> None:
-    """Check that the model is ready.
-
-    Raises:
-        EngineLoadingError: The model is not loaded yet.
-        EngineUnavailableError: The model failed to load, or the host is stopping.
-    """
-    if state.status.phase is not HostPhase.READY:
-        raise not_ready_error(state.status)
 
 
 @asynccontextmanager
@@ -140,12 +128,3 @@ def sse_message(data: bytes, event: str = "") -> bytes:
     """
     name = f"event: {event}\n".encode() if event else b""
     return name + b"data: " + data + b"\n\n"
-
-
-async def with_errors(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the messages. An error becomes a final event named "error"."""
-    try:
-        async for message in messages:
-            yield message
-    except DraftlineError as error:
-        yield sse_message(json.dumps(error_body(error)).encode(), event="error")

@@ -27,7 +27,7 @@ from completion.host.job import Job, Urgency, superseded_answer
 from completion.host.job_queue import JobQueue
 from completion.host.metrics import HostMetrics
 from completion.memory import drop_library, trim_gpu, trim_heap
-from completion.progress import Progress, silent
+from completion.progress import Progress
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 logger = logging.getLogger(__name__)
@@ -64,10 +64,6 @@ class EngineWorker:
         self.withdraw: Callable[[Job], None] = self._queue.withdraw
         self._loaded = False
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
-        self._on_progress: Progress = silent
-        self._on_loaded: Callable[[LoadedEngine | DraftlineError], None] = lambda _outcome: None
-        self._on_device_lost: Callable[[], None] = lambda: None
-        self._on_trouble: Callable[[str, str], None] = lambda _sentence, _code: None
         self._trouble = ("", "")
         self._facts: tuple[str, str, int] | None = None  # of the model that was last reported
 
@@ -122,7 +118,7 @@ class EngineWorker:
         drop_library("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
         threading.Thread(target=_settle, args=(loaded,), name="settle", daemon=True).start()
         while self._queue.wait(_IDLE_S, partial(self._give_back, loaded)):
-            while (job := self._queue.next(loaded.requests.joint_requests)) is not None:
+            while (job := self._queue.next(loaded.joint_requests)) is not None:
                 loaded.requests.start(partial(self._run, loaded, job))
             loaded.requests.run()
         loaded.engine.close()

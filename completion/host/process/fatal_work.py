@@ -16,7 +16,7 @@ from typing import TypeVar
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DocumentRefusedError
-from completion.host.engine_protocol import EngineLike, LoadedEngine, Requests
+from completion.host.engine_protocol import EngineLike, LoadedEngine
 from completion.host.process.clients import lasting_key
 from completion.memory import Held, MemoryPart
 from completion.paths import writing_to
@@ -139,25 +139,6 @@ class FatalWork:
             os.write(self._file, json.dumps(message).encode() + b"\n")
 
 
-class CountedRequests:
-    """Requests that run together unless a host ended lately.
-
-    Args:
-        requests: Runs them.
-        fatal: The count.
-    """
-
-    def __init__(self, requests: Requests, fatal: FatalWork) -> None:
-        self._requests, self._fatal = requests, fatal
-        self.start: Callable[[Callable[[], None]], None] = requests.start
-        self.run: Callable[[], None] = requests.run
-
-    @property
-    def joint_requests(self) -> int:
-        """See `Requests`."""
-        return 1 if self._fatal.one_by_one else self._requests.joint_requests
-
-
 class CountedEngine:
     """An engine whose work is counted: it refuses a document, and leaves out a file, on which hosts ended.
 
@@ -224,8 +205,7 @@ class CountedEngine:
 
 def counted(loaded: LoadedEngine, fatal: FatalWork) -> LoadedEngine:
     """Return an engine whose work is counted, and whose requests run one by one for a while after a host ended."""
-    engine, requests = CountedEngine(loaded.engine, fatal), CountedRequests(loaded.requests, fatal)
-    return replace(loaded, engine=engine, requests=requests)
+    return replace(loaded, engine=CountedEngine(loaded.engine, fatal), one_by_one=lambda: fatal.one_by_one)
 
 
 def _texts(request: CompletionRequest) -> tuple[str, ...]:
