@@ -99,7 +99,7 @@ def _check_numbers(options: argparse.Namespace) -> None:
 def _serve(options: argparse.Namespace) -> int:
     from completion.host.engine_loader import engine_loader
     from completion.host.engine_protocol import LoadedEngine
-    from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
+    from completion.host.process.address import ALREADY_RUNNING, LOADING_FAILED
     from completion.host.process.lifetime import serve
     from completion.host.process.sockets import tcp_address, tls_context
     from completion.host.server import HostSettings
