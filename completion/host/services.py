@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import psutil
 from starlette.requests import Request
 
-from completion.edits import NextEditRequest, NextEdits
+from completion.edits import NextEditRequest
 from completion.host.errors import require_ready
 from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
@@ -20,7 +20,7 @@ from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
 from completion.host.stream import RequestStream
 from completion.host.worker import EngineWorker
-from completion.request import CompletionEvent, CompletionRequest
+from completion.request import CompletionRequest
 from completion.version import version
 
 
@@ -40,14 +40,9 @@ class Host:
     started: float
     open_texts: OpenTexts = field(default_factory=OpenTexts)
 
-    def open_stream(self, request: CompletionRequest, client: Client) -> RequestStream[CompletionEvent]:
-        """Return the stream of a client's completion that is not queued yet."""
+    def open_stream(self, request: CompletionRequest | NextEditRequest, client: Client) -> RequestStream[Any]:
+        """Return the stream of a client's request that is not queued yet."""
         return RequestStream(self.state, self.worker, self.idle, self.clients.own(client, request))
-
-    def ask_next_edits(self, request: NextEditRequest, client: Client) -> RequestStream[NextEdits]:
-        """Return the stream of a client's request for next edits that is not queued yet."""
-        own = replace(request, document=self.clients.document(client, request.document))
-        return RequestStream(self.state, self.worker, self.idle, own)
 
     def prepare(self, request: CompletionRequest, client: Client) -> None:
         """Queue a client's preparation, whose end it does not wait for.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
-from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -43,7 +42,7 @@ async def complete(request: Request) -> Response:
 async def next_edit(request: Request) -> Response:
     """Serve `POST /v1/next-edit`: what the user's last edits imply for the rest of a document, as JSON."""
     host: Host = request.app.state.host
-    stream, edits = host.ask_next_edits(await read_next_edit(request), sender(request)), NextEdits()
+    stream, edits = host.open_stream(await read_next_edit(request), sender(request)), NextEdits()
     stream.submit()
     async with cancel_when_gone(request, stream), aclosing(stream.answers()) as answers:
         with suppress(CancelledError):
@@ -61,9 +60,7 @@ async def prepare(request: Request) -> Response:
 async def workspace(request: Request) -> Response:
     """Serve `POST /v1/workspace`: queue changes of a workspace. They are accepted before the model is loaded, too."""
     host: Host = request.app.state.host
-    update = await WORKSPACE.read(request)
-    key = host.clients.workspace(sender(request), update.workspace)
-    own = host.open_texts.whole(replace(update, workspace=key))
+    own = host.open_texts.whole(host.clients.own(sender(request), await WORKSPACE.read(request)))
     host.worker.submit(Job(Urgency.WORKSPACE, own, deliver=lambda _: None))
     return Response(status_code=202)
 

@@ -37,11 +37,10 @@ class _Deaths:
     """The hosts that ended on a document or file since one served it.
 
     Attributes:
-        versions: Digests of its texts on which they ended.
+        versions: Digest of its text on which each of them ended.
         last_s: When the last end was noticed, in seconds since the epoch.
     """
 
-    count: int = 0
     versions: list[str] = field(default_factory=list)
     last_s: float = 0.0
 
@@ -109,13 +108,13 @@ class FatalWork:
 
     def _check(self, key: str, version: str) -> None:
         deaths = self._deaths.get(key)
-        if deaths is None or deaths.count < HOSTS:
+        if deaths is None or len(deaths.versions) < HOSTS:
             return
         left_s = REFUSED_S - abs(self._clock() - deaths.last_s)
         if left_s > 0 or version in deaths.versions:
             raise DocumentRefusedError(
-                f"{deaths.count} engines ended while they processed this document. It is refused until it is changed "
-                f"and {max(left_s, 0):.0f} s have passed. The engine's log says more (`draftline doctor`)."
+                f"{len(deaths.versions)} engines ended while they processed this document. It is refused until it is "
+                f"changed and {max(left_s, 0):.0f} s have passed. The engine's log says more (`draftline doctor`)."
             )
 
     def _read(self) -> None:
@@ -127,7 +126,6 @@ class FatalWork:
                 self._deaths[key] = _Deaths(**fields)
         for key, version in found.get("serving", ()):
             deaths = self._deaths.setdefault(key, _Deaths())
-            deaths.count += 1
             deaths.versions.append(version)
             deaths.last_s = now
 
