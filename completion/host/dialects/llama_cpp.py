@@ -129,7 +129,7 @@ def _sampling(body: _Options) -> Sampling:
 class _Reply(Reply):
     """The JSON objects of one reply."""
 
-    names: Mapping[str, str] = {"suggestions": "n_cmpl"}
+    names: Mapping[str, str] = {**Reply.names, "suggestions": "n_cmpl"}
 
     def __init__(self, request: Request, body: _Options) -> None:
         super().__init__(request)

@@ -45,7 +45,7 @@ async def fim_completions(request: Request) -> Response:
 class _Reply(OpenAiReply):
     """The JSON objects of one completion, which is the message of an assistant."""
 
-    names: Mapping[str, str] = {"sampling.seed": "random_seed"}
+    names: Mapping[str, str] = {**OpenAiReply.names, "sampling.seed": "random_seed"}
     id_start = ""
     kinds = "chat.completion", "chat.completion.chunk"
 

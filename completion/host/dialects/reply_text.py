@@ -20,14 +20,6 @@ from completion.host.stream import EventStreamResponse, RequestStream, cancel_wh
 from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion
 
 _LENGTH_REASONS = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
-_NAMES = {
-    "suggestions": "n",
-    "sampling.temperature": "temperature",
-    "sampling.top_p": "top_p",
-    "sampling.min_p": "min_p",
-    "sampling.seed": "seed",
-}
-"""What other interfaces call the fields of a request."""
 _MAY_BE_REPLACED = frozenset(")]}>\"'`")
 
 
@@ -58,12 +50,18 @@ class Reply:
         model: Name of the host's model.
         media_type: Type of a streamed reply.
         end: What ends a stream.
-        names: What the interface calls fields that have other names in most interfaces.
+        names: What the interface calls the fields of a request.
     """
 
     media_type = "text/event-stream"
     end = b""
-    names: Mapping[str, str] = {}
+    names: Mapping[str, str] = {
+        "suggestions": "n",
+        "sampling.temperature": "temperature",
+        "sampling.top_p": "top_p",
+        "sampling.min_p": "min_p",
+        "sampling.seed": "seed",
+    }
 
     def __init__(self, request: Request) -> None:
         host: Host = request.app.state.host
@@ -107,7 +105,7 @@ async def reply_with(
         DraftlineError: The request was refused, or failed before the reply began.
     """
     host: Host = request.app.state.host
-    check_request(completion_request, {**_NAMES, **reply.names})
+    check_request(completion_request, reply.names)
     events = host.open_stream(completion_request, sender(request))
     events.submit()
     search = StopStrings([stops] if isinstance(stops, str) else stops or ())
