@@ -50,7 +50,6 @@ class IndexedFile:
     """A file of the workspace, as code without prose.
 
     Attributes:
-        path: Path of the file.
         text: Code of the file.
         definitions: Definitions of the file in order.
         snippets: Overlapping runs of lines.
@@ -58,7 +57,6 @@ class IndexedFile:
         source: Hash of the file as it was sent.
     """
 
-    path: str
     text: str
     definitions: tuple[Definition, ...]
     snippets: tuple[Snippet, ...]
@@ -79,7 +77,7 @@ class IndexedFile:
             with suppress(ParseLimitError):
                 code = parsing(code_by_marks, text, language)
         snippets = snippets_of(path, code)
-        return cls(path, code, found, snippets, _size_bytes(code, found, snippets))
+        return cls(code, found, snippets, _size_bytes(code, found, snippets))
 
 
 def _size_bytes(code: str, found: Sequence[Definition], snippets: Sequence[Snippet]) -> int:
