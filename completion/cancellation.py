@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,18 +10,18 @@ from contextlib import contextmanager
 from completion.errors import CancelledError
 
 
-def _nothing() -> None:
-    """Do nothing: most work hears of a hurry when it checks the token."""
-
-
 class CancelToken:
-    """The state of one request's cancellation. Any thread may set it; the work checks it between steps and chunks."""
+    """The state of one request's cancellation. Any thread may set it; the work checks it between steps and chunks.
 
-    __slots__ = ("_callbacks", "_cancelled_s", "_flag", "_hurried", "_hurry")
+    Attributes:
+        hurried: Whether `hurry` was called.
+    """
+
+    __slots__ = ("_callbacks", "_cancelled_s", "_flag", "_hurried", "hurried")
 
     def __init__(self) -> None:
+        self.hurried = False
         self._flag = ctypes.c_int64(0)
-        self._hurry = threading.Event()
         self._cancelled_s = 0.0
         self._callbacks: list[Callable[[], None]] = []
         self._hurried: list[Callable[[], None]] = []
@@ -46,7 +45,7 @@ class CancelToken:
                 callback()
 
     @contextmanager
-    def calling(self, callback: Callable[[], None], hurried: Callable[[], None] = _nothing) -> Iterator[None]:
+    def calling(self, callback: Callable[[], None], hurried: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Call a function when `cancel` is called during the block, or at once if it was called before.
 
         It runs on the thread that cancels, perhaps twice, and must neither wait nor raise. The same holds for
@@ -68,14 +67,9 @@ class CancelToken:
         """Return the time since `cancel` was called, in seconds; 0 if it was not called."""
         return time.perf_counter() - self._cancelled_s if self.cancelled else 0.0
 
-    @property
-    def hurried(self) -> bool:
-        """Whether `hurry` was called."""
-        return self._hurry.is_set()
-
     def hurry(self) -> None:
         """Make the work skip what is optional, because another request waits."""
-        self._hurry.set()
+        self.hurried = True
         for callback in tuple(self._hurried):
             callback()
 

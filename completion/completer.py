@@ -20,8 +20,9 @@ from completion.ending.rule import Dropped, DropReason
 from completion.grammar.grammar import Grammars
 from completion.memory import Held, MemoryPart
 from completion.model.tokenizer import CodeTokenizer
-from completion.prompt.line_endings import restored
-from completion.prompt.planner import PromptPlanner
+from completion.prompt.line_endings import normalised, restored
+from completion.prompt.pace import SHORT_BUDGET, PromptBudget
+from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import WARM_UP, Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
 from completion.syntax.brackets import Literal, enclosing_literal
 from completion.syntax.parsing import Parsing
@@ -175,6 +176,15 @@ class Completer(ABC):
         unwanted = {Literal.COMMENT: not request.in_comments, Literal.STRING: not request.in_strings}
         found = enclosing_literal(request.prefix, request.language)
         return found.value if found and unwanted[found] else ""
+
+    def _laid_out(self, request: CompletionRequest, budget: PromptBudget) -> tuple[CompletionRequest, Prompt]:
+        """Return the request with plain line feeds and snippets, and its prompt."""
+        planned = self._with_snippets(normalised(request), budget.context_tokens)
+        return planned, self._planner.plan(planned, budget)
+
+    def _shortened(self, planned: CompletionRequest) -> Prompt:
+        """Return a prompt that is computed quickly, for a request that would wait too long for its own."""
+        return self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
 
     def _with_snippets(self, request: CompletionRequest, budget_tokens: int) -> CompletionRequest:
         """Return the request with snippets of other files of its workspace, unless it has some or is a conversation.

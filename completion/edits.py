@@ -18,6 +18,8 @@ MAX_LINE_CHARACTERS = 300
 """Maximum length of a line of an edit; a longer one is data."""
 MAX_EDITS = 16
 """Maximum number of edits of a request."""
+MAX_HISTORY_CHARACTERS = 8_000
+"""Maximum length of the `history` of a completion: longer than the part that a local model's prompt shows."""
 MAX_DIAGNOSTICS = 64
 """Maximum number of diagnostics of a request."""
 MAX_MESSAGE_CHARACTERS = 300

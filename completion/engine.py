@@ -31,7 +31,7 @@ from completion.next_edit.retyping import replaced_lines
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised
-from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, SHORT_BUDGET, PromptBudget, PromptPace
+from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, PromptBudget, PromptPace
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionEvent, CompletionRequest, ContextFile
 from completion.syntax.parsing import IN_PROCESS, Parsing
@@ -198,7 +198,7 @@ class Engine(Completer):
         self._parsing.watch(cancel, request.document)
         planned, prompt, session = self._plan(request)
         if self._is_cold(prompt, planned.cache, session):
-            prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
+            prompt = self._shortened(planned)
         room = session.capacity - len(prompt.tokens) - len(prompt.forced) - self._max_nodes
         planned = replace(planned, max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned, self._parsing)
@@ -234,10 +234,6 @@ class Engine(Completer):
             session.budget = self._pace.budget(most_tokens)
             planned, prompt = self._laid_out(request, session.budget)
         return planned, prompt, session
-
-    def _laid_out(self, request: CompletionRequest, budget: PromptBudget) -> tuple[CompletionRequest, Prompt]:
-        planned = self._with_snippets(normalised(request), budget.context_tokens)
-        return planned, self._planner.plan(planned, budget)
 
     def _is_cold(self, prompt: Prompt, cache_mode: CacheMode, session: KVSession) -> bool:
         """Return whether a prompt is mostly uncached, and computing it takes longer than a request may wait.

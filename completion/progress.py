@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 Progress = Callable[[str, float], None]
 """Callback with a sentence for the user and the finished share, 0 to 1. An exception from it stops the work."""
@@ -14,6 +14,8 @@ Progress = Callable[[str, float], None]
 
 FIRST_START = "Making the model ready for this processor: once, about a minute"
 """Progress sentence of a first start, which packs weights and compiles kernels; later starts reuse both."""
+SLOW_S = 3.0
+"""Time of a start from which on it is reported as a first one, in seconds."""
 _KNOWN_AFTER_S = 3.0
 """Time before which nothing is said of the time left, in seconds: most starts are over, and the speed is unknown."""
 
@@ -45,13 +47,6 @@ class TimeLeft:
         left_s = past_s * (1 / self.fraction - 1)
         left = f"{10 * max(1, math.ceil(left_s / 10))} s" if left_s < _MINUTES_FROM_S else f"{left_s / 60:.0f} minutes"
         return f"{sentence.rstrip('.')} (about {left} left)"
-
-
-def report_if_slow(
-    progress: Progress, sentence: str, fraction: float, after_s: float = 3.0
-) -> AbstractContextManager[None]:
-    """Report progress once, from a timer's thread, if the block runs for longer than `after_s` seconds."""
-    return called_after(after_s, progress, sentence, fraction)
 
 
 @contextmanager

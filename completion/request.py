@@ -11,8 +11,10 @@ MAX_TOKENS_LIMIT = 4096
 """Maximum of a request's `max_tokens`."""
 MAX_NAMES, MAX_NAME_CHARACTERS = 2_000, 200
 """Maximum number of a request's `names`, and the length of one: more names than of any type say little."""
-MAX_HISTORY_CHARACTERS = 8_000
-"""Maximum length of a request's `history`: longer than the part of it that a local model's prompt shows."""
+SUPERSEDED = "superseded"
+"""`CompletionEvent.dropped` of a request that ended because a newer one of its document arrived."""
+WARM_UP = "\0warm-up"
+"""Document of the request that an engine makes to itself. It is forgotten with the first document that is closed."""
 
 
 class Layout(StrEnum):
@@ -239,10 +241,6 @@ class Suggestion:
     line: int = 0
 
 
-SUPERSEDED = "superseded"
-"""`CompletionEvent.dropped` of a request that ended because a newer one of its document arrived."""
-
-
 @dataclass(frozen=True, slots=True)
 class CompletionEvent:
     """One event of the stream: the suggestions so far.
@@ -268,48 +266,21 @@ class CompletionEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceFile:
+class WorkspaceFile(ContextFile):
     """Current text of a file of the workspace; `open` says whether it is open in an editor."""
 
-    path: str
-    text: str
     open: bool = False
-
-
-WARM_UP = "\0warm-up"
-"""Document of the request that an engine makes to itself. It is forgotten with the first document that is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """Documents and workspaces that a client no longer uses; the host frees those that no other client uses.
+    """Documents and workspaces that a client no longer uses, by their keys as in `CompletionRequest`.
 
-    Attributes:
-        documents: Keys as in `CompletionRequest.document`.
-        workspaces: Keys as in `CompletionRequest.workspace`.
+    The host frees those that no other client uses.
     """
 
     documents: tuple[str, ...] = ()
     workspaces: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class WorkspaceEdit:
-    """A change of a file that is open in an editor, in the text that the host got last.
-
-    Attributes:
-        path: Path of the file.
-        start: Where the replaced text starts, in code points.
-        end: Where it ends.
-        inserted: Text in its place.
-        check: CRC-32 of the whole new text in UTF-8.
-    """
-
-    path: str
-    start: int
-    end: int
-    inserted: str
-    check: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,10 +291,8 @@ class WorkspaceUpdate:
         workspace: Opaque key, the same as in `CompletionRequest.workspace`.
         changed: New and changed files with their whole text.
         removed: Paths of files that were deleted or may no longer be read.
-        edited: Changes of open files, in the place of their whole text. The engine gets none.
     """
 
     workspace: str
     changed: tuple[WorkspaceFile, ...] = ()
     removed: tuple[str, ...] = ()
-    edited: tuple[WorkspaceEdit, ...] = ()

@@ -29,7 +29,7 @@ _TTFT, _COMPUTED = "vllm:time_to_first_token_seconds", "vllm:request_prefill_kv_
 _AT_WORK = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
-class TimedServer:
+class TimedServer(ModelServer):
     """A model server, with the time of the first token of the last reply.
 
     Args:

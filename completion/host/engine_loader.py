@@ -32,7 +32,7 @@ from completion.model.int8.kernels.processor import processor_flags
 from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
 from completion.paths import cache_dir, writing_to
-from completion.progress import FIRST_START, Progress, report_if_slow, share, silent
+from completion.progress import FIRST_START, SLOW_S, Progress, called_after, share, silent
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
 from completion.request import WARM_UP, CompletionRequest
 from completion.version import version
@@ -190,7 +190,7 @@ def _warm_engine(
         parsing.rest()
         getattr(loaded.model, "rest", lambda: None)()
 
-    with report_if_slow(progress, FIRST_START, 0.95):
+    with called_after(SLOW_S, progress, FIRST_START, 0.95):
         free = free_bytes()
         for_sessions = free if loaded.plan is None else free_gpu_bytes(loaded.plan.memory_share)
         room = (int(settings.session_share * each) for each in (for_sessions, free))

@@ -79,6 +79,7 @@ class LoadedEngine:
         trouble: Returns a sentence on what fails although requests are served; "" if nothing does.
         now: Returns this with the facts of the model that its server has now; None if that cannot change.
         requests: Runs the requests of the engine.
+        one_by_one: Returns whether none of them may run together with another now.
     """
 
     engine: EngineLike
@@ -92,6 +93,12 @@ class LoadedEngine:
     trouble: Callable[[], str] = lambda: ""
     now: Callable[[], LoadedEngine | None] = lambda: None
     requests: Requests = field(default_factory=OneByOne)
+    one_by_one: Callable[[], bool] = lambda: False
+
+    @property
+    def joint_requests(self) -> int:
+        """Maximum number of requests that may run together now."""
+        return 1 if self.one_by_one() else self.requests.joint_requests
 
 
 EngineLoader = Callable[[Progress], LoadedEngine]

@@ -57,18 +57,6 @@ class StaleTextError(DraftlineError):
     code = "stale_text"
 
 
-class ConnectionsFullError(DraftlineError):
-    """The host's limit of TCP connections is reached."""
-
-    code = "connections_full"
-
-
-class RequestSlowError(DraftlineError):
-    """A request did not arrive completely in time."""
-
-    code = "request_slow"
-
-
 class EngineLoadingError(DraftlineError):
     """The model is not loaded yet."""
 
@@ -115,10 +103,16 @@ def status_of(error: DraftlineError) -> int:
     return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
-def not_ready_error(status: HostStatus) -> DraftlineError:
-    """Return the error for a request that arrives while the model is not ready."""
+def require_ready(status: HostStatus) -> None:
+    """Check that the model is ready.
+
+    Raises:
+        EngineLoadingError: The model is not loaded yet.
+        EngineUnavailableError: The model failed to load, or the host is stopping.
+    """
     if status.phase is HostPhase.LOADING:
-        return EngineLoadingError(f"The model is loading ({status.percent:.0f} %): {status.sentence}")
-    error = EngineUnavailableError(status.sentence)
-    error.code = status.code or error.code
-    return error
+        raise EngineLoadingError(f"The model is loading ({status.percent:.0f} %): {status.sentence}")
+    if status.phase is not HostPhase.READY:
+        error = EngineUnavailableError(status.sentence)
+        error.code = status.code or error.code
+        raise error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -24,51 +25,35 @@ class HostMetrics:
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
+        gauge, counter = partial(Gauge, registry=registry), partial(Counter, registry=registry)
+        seconds = partial(Histogram, buckets=_SECONDS, registry=registry)
         ProcessCollector(registry=registry)
         self.held: Callable[[], HeldParts] = dict
         registry.register(_MemoryCollector(self.memory))
-        self.requests = Counter(
-            "draftline_requests", "Finished requests by kind and outcome", ["kind", "outcome"], registry=registry
+        self.requests = counter("draftline_requests", "Finished requests by kind and outcome", ["kind", "outcome"])
+        self.queue_length = gauge("draftline_queue_length", "Requests that wait for the model")
+        self.leases = gauge("draftline_leases", "Clients that keep the host alive")
+        self.ready = gauge("draftline_ready", "1 when the model is loaded")
+        self.client_events = counter("draftline_client_events", "Events that clients reported, by type", ["type"])
+        self._first_text = seconds("draftline_first_text_seconds", "Time from receipt to first text")
+        self._total = seconds("draftline_request_seconds", "Time from receipt to end of a completion")
+        self._queue = seconds("draftline_queue_seconds", "Time spent waiting for the model")
+        self.cancel = seconds(
+            "draftline_cancel_seconds", "Time from the cancellation of a running completion or preparation to its end"
         )
-        self.queue_length = Gauge("draftline_queue_length", "Requests that wait for the model", registry=registry)
-        self.leases = Gauge("draftline_leases", "Clients that keep the host alive", registry=registry)
-        self.ready = Gauge("draftline_ready", "1 when the model is loaded", registry=registry)
-        self.client_events = Counter(
-            "draftline_client_events", "Events that clients reported, by type", ["type"], registry=registry
+        self._step = seconds(
+            "draftline_step_seconds", "Longest step of each completion, over a part of its prompt or while decoding"
         )
-        self._first_text = Histogram(
-            "draftline_first_text_seconds", "Time from receipt to first text", buckets=_SECONDS, registry=registry
+        self._prompt_tokens = counter(
+            "draftline_prompt_tokens", "Prompt tokens, by how the cache served them", ["served"]
         )
-        self._total = Histogram(
-            "draftline_request_seconds", "Time from receipt to end of a completion", buckets=_SECONDS, registry=registry
+        self._generated = counter("draftline_generated_tokens", "Generated tokens")
+        self._steps = counter("draftline_steps", "Decoding steps; several may share a forward pass")
+        self._drafted = counter("draftline_drafted_tokens", "Tokens that drafters proposed")
+        self._accepted = counter(
+            "draftline_accepted_tokens", "Drafted tokens that were accepted, by drafter", ["drafter"]
         )
-        self._queue = Histogram(
-            "draftline_queue_seconds", "Time spent waiting for the model", buckets=_SECONDS, registry=registry
-        )
-        self.cancel = Histogram(
-            "draftline_cancel_seconds",
-            "Time from the cancellation of a running completion or preparation to its end",
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._step = Histogram(
-            "draftline_step_seconds",
-            "Longest step of each completion, over a part of its prompt or while decoding",
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._prompt_tokens = Counter(
-            "draftline_prompt_tokens", "Prompt tokens, by how the cache served them", ["served"], registry=registry
-        )
-        self._generated = Counter("draftline_generated_tokens", "Generated tokens", registry=registry)
-        self._steps = Counter("draftline_steps", "Decoding steps; several may share a forward pass", registry=registry)
-        self._drafted = Counter("draftline_drafted_tokens", "Tokens that drafters proposed", registry=registry)
-        self._accepted = Counter(
-            "draftline_accepted_tokens", "Drafted tokens that were accepted, by drafter", ["drafter"], registry=registry
-        )
-        self._grammar_rejections = Counter(
-            "draftline_grammar_rejections", "Tokens that the grammar rejected", registry=registry
-        )
+        self._grammar_rejections = counter("draftline_grammar_rejections", "Tokens that the grammar rejected")
 
     def count_completion(self, statistics: Statistics, *, queue_s: float, total_s: float) -> None:
         """Add a finished completion.

@@ -4,13 +4,43 @@ from __future__ import annotations
 
 import zlib
 from collections import OrderedDict
-from dataclasses import replace
+from dataclasses import dataclass
 
 from completion.host.errors import StaleTextError
-from completion.request import WorkspaceEdit, WorkspaceFile, WorkspaceUpdate
+from completion.request import WorkspaceFile, WorkspaceUpdate
 
 MAX_TEXTS = 100
 """Maximum number of texts; a client sends the whole text of one that was dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceEdit:
+    """A change of a file that is open in an editor, in the text that the host got last.
+
+    Attributes:
+        path: Path of the file.
+        start: Where the replaced text starts, in code points.
+        end: Where it ends.
+        inserted: Text in its place.
+        check: CRC-32 of the whole new text in UTF-8.
+    """
+
+    path: str
+    start: int
+    end: int
+    inserted: str
+    check: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShortUpdate(WorkspaceUpdate):
+    """An update as a client sends it.
+
+    Attributes:
+        edited: Changes of open files, in the place of their whole text.
+    """
+
+    edited: tuple[WorkspaceEdit, ...] = ()
 
 
 class OpenTexts:
@@ -19,7 +49,7 @@ class OpenTexts:
     def __init__(self) -> None:
         self._texts: OrderedDict[tuple[str, str], str] = OrderedDict()
 
-    def whole(self, update: WorkspaceUpdate) -> WorkspaceUpdate:
+    def whole(self, update: ShortUpdate) -> WorkspaceUpdate:
         """Return an update with the whole text of each file.
 
         Raises:
@@ -36,7 +66,7 @@ class OpenTexts:
             self._texts.pop((update.workspace, path), None)
         while len(self._texts) > MAX_TEXTS:
             self._texts.popitem(last=False)
-        return replace(update, changed=update.changed + edited, edited=())
+        return WorkspaceUpdate(update.workspace, update.changed + edited, update.removed)
 
     def _edited(self, workspace: str, edit: WorkspaceEdit) -> str:
         old = self._texts.get((workspace, edit.path), "")

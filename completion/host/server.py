@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
@@ -117,21 +118,16 @@ class HostServer:
         await asyncio.to_thread(self._worker.stop, _STOP_TIMEOUT_S)
 
     def _start_worker(self) -> None:
-        loop = asyncio.get_running_loop()
+        def on_loop(call: Callable[..., None]) -> Callable[..., None]:
+            def later(*arguments: object) -> None:
+                loop.call_soon_threadsafe(call, *arguments)
 
-        def on_progress(sentence: str, fraction: float) -> None:
-            loop.call_soon_threadsafe(self._state.progress, sentence, fraction)
+            return later
 
-        def on_loaded(outcome: LoadedEngine | DraftlineError) -> None:
-            loop.call_soon_threadsafe(self._note_loaded, outcome)
-
-        def on_device_lost() -> None:
-            loop.call_soon_threadsafe(self.stop)
-
-        def on_trouble(sentence: str, code: str) -> None:
-            loop.call_soon_threadsafe(self._state.trouble, sentence, code)
-
-        self._worker.start(on_progress, on_loaded, on_device_lost, on_trouble)
+        loop, state = asyncio.get_running_loop(), self._state
+        self._worker.start(
+            on_loop(state.progress), on_loop(self._note_loaded), on_loop(self.stop), on_loop(state.trouble)
+        )
 
     def _note_loaded(self, outcome: LoadedEngine | DraftlineError) -> None:
         if isinstance(outcome, DraftlineError):

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import psutil
 from starlette.requests import Request
 
 from completion.edits import NextEditRequest
+from completion.host.errors import require_ready
 from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.open_texts import OpenTexts
 from completion.host.process.clients import CLIENT_HEADER, Client, HostClients
 from completion.host.process.idle import IdleWatch
 from completion.host.state import HostPhase, HostState
-from completion.host.stream import CompletionStream, NextEditAnswer, require_ready
+from completion.host.stream import RequestStream
 from completion.host.worker import EngineWorker
 from completion.request import CompletionRequest
 from completion.version import version
@@ -39,21 +40,9 @@ class Host:
     started: float
     open_texts: OpenTexts = field(default_factory=OpenTexts)
 
-    def open_stream(self, request: CompletionRequest, client: Client) -> CompletionStream:
-        """Return the stream of a client's completion that is not queued yet."""
-        return CompletionStream(self.state, self.worker, self.idle, self.clients.own(client, request))
-
-    def ask_next_edits(self, request: NextEditRequest, client: Client) -> NextEditAnswer:
-        """Queue a client's request for next edits.
-
-        Raises:
-            EngineLoadingError: The model is not loaded yet.
-            EngineUnavailableError: The model failed to load, or the host is stopping.
-            QueueFullError: Too many requests wait.
-        """
-        require_ready(self.state)
-        own = replace(request, document=self.clients.document(client, request.document))
-        return NextEditAnswer(self.worker, self.idle, own)
+    def open_stream(self, request: CompletionRequest | NextEditRequest, client: Client) -> RequestStream[Any]:
+        """Return the stream of a client's request that is not queued yet."""
+        return RequestStream(self.state, self.worker, self.idle, self.clients.own(client, request))
 
     def prepare(self, request: CompletionRequest, client: Client) -> None:
         """Queue a client's preparation, whose end it does not wait for.
@@ -63,21 +52,18 @@ class Host:
             EngineUnavailableError: The model failed to load, or the host is stopping.
             QueueFullError: Too many preparations wait.
         """
-        require_ready(self.state)
+        require_ready(self.state.status)
         self.worker.submit(Job(Urgency.PREPARE, self.clients.own(client, request), deliver=lambda _: None))
 
     def health(self) -> dict[str, Any]:
         """Return the host's state as JSON values for clients."""
-        status = self.state.status
+        status = asdict(self.state.status)
+        phase = status.pop("phase")
         return {
-            "status": "ok" if status.phase is HostPhase.READY else status.phase.value,
-            "state": status.phase.value,
-            "percent": round(status.percent, 1),
-            "sentence": status.sentence,
-            "code": status.code,
-            "model": status.model,
-            "device": status.device,
-            "context_tokens": status.context_tokens,
+            **status,
+            "status": "ok" if phase is HostPhase.READY else phase,
+            "state": phase,
+            "percent": round(status["percent"], 1),
             "pid": os.getpid(),
             "version": version(),
             "memory_bytes": psutil.Process().memory_info().rss,

@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from completion.edits import NextEditRequest, NextEdits
-from completion.errors import CancelledError, DraftlineError
-from completion.host.errors import error_body, not_ready_error
+from completion.errors import DraftlineError
+from completion.host.errors import require_ready
 from completion.host.job import Job, Urgency
 from completion.host.process.idle import IdleWatch
-from completion.host.state import HostPhase, HostState
+from completion.host.state import HostState
 from completion.host.worker import EngineWorker
 from completion.request import CompletionEvent, CompletionRequest
 
+Answer = TypeVar("Answer", CompletionEvent, NextEdits)
 
-class CompletionStream:
-    """The events of one completion. `close` cancels it within one model step, whether it waits or runs."""
 
-    def __init__(self, state: HostState, worker: EngineWorker, idle: IdleWatch, request: CompletionRequest) -> None:
+class RequestStream(Generic[Answer]):
+    """The answers to one request: a completion's events, or next edits. `close` cancels it within one model step."""
+
+    def __init__(
+        self, state: HostState, worker: EngineWorker, idle: IdleWatch, request: CompletionRequest | NextEditRequest
+    ) -> None:
         self._state = state
         self._worker = worker
         self._idle = idle
-        self._events: asyncio.Queue[CompletionEvent | DraftlineError] = asyncio.Queue()
+        self._answers: asyncio.Queue[Answer | DraftlineError] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
-        self._job = Job(Urgency.AHEAD if request.ahead else Urgency.COMPLETE, request, self._deliver)
+        urgency = Urgency.NEXT_EDIT
+        if isinstance(request, CompletionRequest):
+            urgency = Urgency.AHEAD if request.ahead else Urgency.COMPLETE
+        self._job = Job(urgency, request, self._deliver)
 
-    def _deliver(self, item: CompletionEvent | DraftlineError) -> None:
-        self._loop.call_soon_threadsafe(self._events.put_nowait, item)
+    def _deliver(self, answer: Answer | DraftlineError) -> None:
+        self._loop.call_soon_threadsafe(self._answers.put_nowait, answer)
 
     def submit(self) -> None:
         """Queue the request.
@@ -43,7 +50,7 @@ class CompletionStream:
             EngineUnavailableError: The model failed to load, or the host is stopping.
             QueueFullError: Too many requests wait.
         """
-        require_ready(self._state)
+        require_ready(self._state.status)
         self._worker.submit(self._job)
 
     async def submit_when_ready(self) -> None:
@@ -52,8 +59,8 @@ class CompletionStream:
             await self._state.settled()
         self.submit()
 
-    async def events(self) -> AsyncGenerator[CompletionEvent]:
-        """Yield every event up to the last.
+    async def answers(self) -> AsyncGenerator[Answer]:
+        """Yield every answer up to the last.
 
         Raises:
             DraftlineError: The request failed.
@@ -61,70 +68,20 @@ class CompletionStream:
         with self._idle.in_use():
             done = False
             while not done:
-                item = await self._events.get()
-                if isinstance(item, DraftlineError):
-                    raise item
-                done = item.done
-                yield item
+                answer = await self._answers.get()
+                if isinstance(answer, DraftlineError):
+                    raise answer
+                done = isinstance(answer, NextEdits) or answer.done
+                yield answer
 
     def close(self) -> None:
-        """Cancel the completion."""
+        """Cancel the request, whether it waits or runs."""
         self._worker.withdraw(self._job)
-
-
-class NextEditAnswer:
-    """The answer to one request for next edits. `close` cancels it within one layer of a pass."""
-
-    def __init__(self, worker: EngineWorker, idle: IdleWatch, request: NextEditRequest) -> None:
-        """Queue the request.
-
-        Raises:
-            EngineUnavailableError: The host is stopping.
-            QueueFullError: Too many requests wait.
-        """
-        self._worker = worker
-        self._idle = idle
-        self._answers: asyncio.Queue[NextEdits | DraftlineError] = asyncio.Queue()
-        self._loop = asyncio.get_running_loop()
-        self._job = Job(Urgency.NEXT_EDIT, request, self._deliver)
-        worker.submit(self._job)
-
-    def _deliver(self, answer: NextEdits | DraftlineError) -> None:
-        self._loop.call_soon_threadsafe(self._answers.put_nowait, answer)
-
-    async def edits(self) -> NextEdits:
-        """Return the edits, none if the request was cancelled.
-
-        Raises:
-            DraftlineError: The request failed.
-        """
-        with self._idle.in_use():
-            answer = await self._answers.get()
-        if isinstance(answer, CancelledError):
-            return NextEdits()
-        if isinstance(answer, DraftlineError):
-            raise answer
-        return answer
-
-    def close(self) -> None:
-        """Cancel the request."""
-        self._worker.withdraw(self._job)
-
-
-def require_ready(state: HostState) -> None:
-    """Check that the model is ready.
-
-    Raises:
-        EngineLoadingError: The model is not loaded yet.
-        EngineUnavailableError: The model failed to load, or the host is stopping.
-    """
-    if state.status.phase is not HostPhase.READY:
-        raise not_ready_error(state.status)
 
 
 @asynccontextmanager
-async def cancel_when_gone(request: Request, stream: CompletionStream | NextEditAnswer) -> AsyncIterator[None]:
-    """Cancel the stream or answer if its client disconnects within the block, which computes an unstreamed reply."""
+async def cancel_when_gone(request: Request, stream: RequestStream[Any]) -> AsyncIterator[None]:
+    """Cancel the stream if its client disconnects within the block, which computes an unstreamed reply."""
     watch = asyncio.create_task(_disconnected(request))
     watch.add_done_callback(lambda _: stream.close())
     try:
@@ -171,12 +128,3 @@ def sse_message(data: bytes, event: str = "") -> bytes:
     """
     name = f"event: {event}\n".encode() if event else b""
     return name + b"data: " + data + b"\n\n"
-
-
-async def with_errors(messages: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the messages. An error becomes a final event named "error"."""
-    try:
-        async for message in messages:
-            yield message
-    except DraftlineError as error:
-        yield sse_message(json.dumps(error_body(error)).encode(), event="error")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, TypeVar
 
 from completion.edits import NextEdit, NextEditRequest, NextEdits
 from completion.request import (
@@ -17,6 +17,8 @@ from completion.request import (
     Suggestion,
     WorkspaceUpdate,
 )
+
+_T = TypeVar("_T", CompletionEvent, Suggestion, NextEdit)
 
 
 def encode(
@@ -34,35 +36,24 @@ def _members(value: Any) -> dict[str, Any]:  # noqa: ANN401 - any of our datacla
 
 def decode_event(message: Mapping[str, Any]) -> CompletionEvent:
     """Decode an event of the host's stream."""
-    statistics = message["statistics"]
-    return CompletionEvent(
-        suggestions=tuple(_decode_suggestion(suggestion) for suggestion in message["suggestions"]),
-        done=message["done"],
-        stop_reason=StopReason(message["stop_reason"]) if message["stop_reason"] else None,
-        dropped=message["dropped"],
+    statistics, reason = message["statistics"], message["stop_reason"]
+    return replace(
+        _decoded(CompletionEvent, message),
+        suggestions=tuple(_decoded(Suggestion, suggestion) for suggestion in message["suggestions"]),
+        stop_reason=StopReason(reason) if reason else None,
         statistics=Statistics(**statistics) if statistics else None,
-        whole=message["whole"],
-        greedy=message["greedy"],
     )
 
 
 def decode_next_edits(message: Mapping[str, Any]) -> NextEdits:
     """Decode the host's answer to a `NextEditRequest`."""
-    return NextEdits(
-        tuple(
-            NextEdit(edit["line"], tuple(edit["old"]), tuple(edit["new"]), edit["probability"])
-            for edit in message["edits"]
-        )
-    )
+    return NextEdits(tuple(_decoded(NextEdit, edit) for edit in message["edits"]))
 
 
-def _decode_suggestion(message: Mapping[str, Any]) -> Suggestion:
-    return Suggestion(
-        text=message["text"],
-        replace_after=message["replace_after"],
-        log_probability=message["log_probability"],
-        token_log_probabilities=tuple(message["token_log_probabilities"]),
-        ends=tuple((characters, log_probability) for characters, log_probability in message["ends"]),
-        pieces=tuple((drafter, text) for drafter, text in message["pieces"]),
-        line=message["line"],
-    )
+def _decoded(kind: type[_T], message: Mapping[str, Any]) -> _T:
+    """Return a dataclass with the values of a message, tuples for its lists; raise KeyError where one is missing."""
+    return kind(**{field.name: _frozen(message[field.name]) for field in fields(kind)})
+
+
+def _frozen(value: Any) -> Any:  # noqa: ANN401 - a value of JSON
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

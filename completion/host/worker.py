@@ -27,7 +27,7 @@ from completion.host.job import Job, Urgency, superseded_answer
 from completion.host.job_queue import JobQueue
 from completion.host.metrics import HostMetrics
 from completion.memory import drop_library, trim_gpu, trim_heap
-from completion.progress import Progress, silent
+from completion.progress import Progress
 from completion.request import SUPERSEDED, Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
 
 logger = logging.getLogger(__name__)
@@ -50,18 +50,20 @@ class EngineWorker:
 
     A completion yields the thread after each event. So a client that waits for its first text never waits for the whole
     answer of another.
+
+    Attributes:
+        submit: Queues a job; see `JobQueue.submit`.
+        withdraw: Cancels a job whose client has gone; see `JobQueue.withdraw`.
     """
 
     def __init__(self, load: EngineLoader, metrics: HostMetrics, *, queue_limit: int) -> None:
         self._load = load
         self._metrics = metrics
         self._queue = JobQueue(queue_limit, metrics.queue_length.set)
+        self.submit: Callable[[Job], None] = self._queue.submit
+        self.withdraw: Callable[[Job], None] = self._queue.withdraw
         self._loaded = False
         self._thread = threading.Thread(target=self._work, name="engine", daemon=True)
-        self._on_progress: Progress = silent
-        self._on_loaded: Callable[[LoadedEngine | DraftlineError], None] = lambda _outcome: None
-        self._on_device_lost: Callable[[], None] = lambda: None
-        self._on_trouble: Callable[[str, str], None] = lambda _sentence, _code: None
         self._trouble = ("", "")
         self._facts: tuple[str, str, int] | None = None  # of the model that was last reported
 
@@ -82,19 +84,6 @@ class EngineWorker:
         self._on_progress, self._on_loaded, self._on_device_lost = on_progress, on_loaded, on_device_lost
         self._on_trouble = on_trouble
         self._thread.start()
-
-    def submit(self, job: Job) -> None:
-        """Queue a job; see `JobQueue.submit`.
-
-        Raises:
-            QueueFullError: Too many jobs of this urgency wait, of this owner or of all together.
-            EngineUnavailableError: The host is stopping.
-        """
-        self._queue.submit(job)
-
-    def withdraw(self, job: Job) -> None:
-        """Cancel a job whose client has gone; it does not start again either."""
-        self._queue.withdraw(job)
 
     @property
     def busy(self) -> bool:
@@ -129,7 +118,7 @@ class EngineWorker:
         drop_library("libllvmlite.so")  # 50 MB that only the loading of kernels runs, where there is no image of them
         threading.Thread(target=_settle, args=(loaded,), name="settle", daemon=True).start()
         while self._queue.wait(_IDLE_S, partial(self._give_back, loaded)):
-            while (job := self._queue.next(loaded.requests.joint_requests)) is not None:
+            while (job := self._queue.next(loaded.joint_requests)) is not None:
                 loaded.requests.start(partial(self._run, loaded, job))
             loaded.requests.run()
         loaded.engine.close()

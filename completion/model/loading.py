@@ -22,7 +22,7 @@ from completion.model.store.gguf_source import with_safetensors
 from completion.model.store.model_store import PreparedModel, fetch, prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import load_transformer, require_torch
-from completion.progress import FIRST_START, Progress, report_if_slow, share, silent
+from completion.progress import FIRST_START, SLOW_S, Progress, called_after, share, silent
 
 PREPARATION_SHARE, PACKED_SHARE = 0.2, 0.5
 """Shares of the progress of a start at which the model is converted, and packed; the rest is compiled or read."""
@@ -98,7 +98,7 @@ def load_model(
 
     packing = share(progress, PREPARATION_SHARE, PACKED_SHARE)
     # In parallel: parsing the vocabulary takes as long as reading the weights.
-    with report_if_slow(progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
+    with called_after(SLOW_S, progress, FIRST_START, PREPARATION_SHARE), ThreadPoolExecutor(1) as executor:
         tokenizer = executor.submit(_load_tokenizer, prepared.folder)
         gpu = _load_on_gpu(prepared, backend, threads, gpu_memory_share, progress)
         model = gpu.model or _load_weights(prepared.folder, backend, threads, mapped=mapped, progress=packing)

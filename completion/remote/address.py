@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import ipaddress
+import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
@@ -106,25 +106,8 @@ class RemoteAddress:
         return _usable(text, f"The engine's token_file {path}")
 
     def arguments(self) -> list[str]:
-        """Return the address as arguments of a host's command line. They name the token's place, never the token."""
-        given = {name: value for name, value in asdict(self).items() if value} if self.url else {}
-        return [
-            word for name, value in given.items() for word in (_option(name), *([value] if value is not True else []))
-        ]
-
-    @classmethod
-    def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
-        """Add the options that `arguments` writes."""
-        for one in fields(cls):
-            if one.name == "plain_http":
-                parser.add_argument(_option(one.name), action="store_true")
-            else:
-                parser.add_argument(_option(one.name), default=one.default)
-
-    @classmethod
-    def parsed(cls, chosen: argparse.Namespace) -> RemoteAddress:
-        """Return the address that the options give."""
-        return cls(**{one.name: getattr(chosen, f"engine_{one.name}") for one in fields(cls)})
+        """Return the address as an option of a host's command line. It names the token's place, never the token."""
+        return ["--remote", json.dumps(asdict(self))] if self.url else []
 
 
 def is_loopback(host: str) -> bool:
@@ -141,10 +124,6 @@ def _is_plain(parts: SplitResult) -> bool:
     """Return whether an address has no user, query or fragment, and its path can be sent as it is."""
     can_be_sent = parts.path.isascii() and parts.path.isprintable() and " " not in parts.path
     return can_be_sent and not ("@" in parts.netloc + parts.path or parts.query or parts.fragment)
-
-
-def _option(name: str) -> str:
-    return f"--engine-{name.replace('_', '-')}"
 
 
 def _usable(text: str, where: str) -> str:

@@ -28,8 +28,7 @@ from completion.progress import Progress
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
 from completion.prompt.healing import MAX_RUN_BYTES
-from completion.prompt.line_endings import normalised
-from completion.prompt.pace import SHORT_BUDGET, PromptBudget
+from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.remote.address import RemoteAddress
 from completion.remote.connection import Connection
@@ -42,7 +41,7 @@ from completion.request import CompletionEvent, CompletionRequest
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import Workspaces
 
-_KINDS: Mapping[str, Callable[[Connection, CodeTokenizer], ModelServer]] = {"llama-server": LlamaServer, "vllm": Vllm}
+_KINDS: Mapping[str, type[ModelServer]] = {"llama-server": LlamaServer, "vllm": Vllm}
 _MIN_GENERATED_TOKENS = 64 + MAX_RUN_BYTES  # positions of the server's context that a prompt leaves free
 
 QUIET_S = 20.0
@@ -255,7 +254,7 @@ class RemoteEngine(Completer):
         self._parsing.watch(cancel, request.document)
         planned, prompt = self._plan(request)
         if self._cache.is_cold(request.document, prompt.tokens):
-            prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
+            prompt = self._shortened(planned)
         room = self._capacity - len(prompt.tokens) - len(prompt.forced)
         planned = replace(planned, max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned, self._parsing)
@@ -278,19 +277,14 @@ class RemoteEngine(Completer):
             PromptTooLongError: The server has no room for it.
         """
         self._cache.open(request.document, request.language)
-        planned, prompt = self._laid_out(request)
+        planned, prompt = self._laid_out(request, self._cache.budget(request.document))
         if self._cache.renew_budget(request.document, prompt.tokens):
-            planned, prompt = self._laid_out(request)
+            planned, prompt = self._laid_out(request, self._cache.budget(request.document))
         if len(prompt.tokens) >= self._capacity:
             raise PromptTooLongError(
                 f"The prompt has {len(prompt.tokens)} tokens; the server has room for {self._capacity}."
             )
         return planned, prompt
-
-    def _laid_out(self, request: CompletionRequest) -> tuple[CompletionRequest, Prompt]:
-        budget = self._cache.budget(request.document)
-        planned = self._with_snippets(normalised(request), budget.context_tokens)
-        return planned, self._planner.plan(planned, budget)
 
 
 def _planner(remote: RemoteModel, parsing: Parsing) -> PromptPlanner:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import PurePosixPath
 from typing import Any
 
 from completion.cancellation import CancelToken
 from completion.decoding.decoder import RECYCLED_TOKENS
-from completion.errors import RemoteServerError
-from completion.model.tokenizer import CodeTokenizer
-from completion.remote.connection import Connection
-from completion.remote.model_server import SAMPLE, Generated, Query, ServerFacts, is_text, other_tokens, whole_tokens
+from completion.remote.model_server import SAMPLE, Generated, ModelServer, Query, ServerFacts, text_of
 from completion.request import Sampling
 
 _MARKED = f"{SAMPLE} <|fim_prefix|> </s>\n   \n"
@@ -33,51 +30,30 @@ _PLAIN = {
 """Options of every request. A server's own defaults may penalise tokens, which breaks code."""
 
 
-class LlamaServer:
-    """A llama-server.
+class LlamaServer(ModelServer):
+    """A llama-server."""
 
-    Args:
-        connection: The way to it.
-        tokenizer: Tokenizer of the prompts.
-    """
-
-    def __init__(self, connection: Connection, tokenizer: CodeTokenizer) -> None:
-        self._connection = connection
-        self._tokenizer = tokenizer
+    sample = _MARKED
+    text_name = "content"
+    plain: Mapping[str, bool] = {"add_special": False, "parse_special": False}
+    marked: Mapping[str, bool] = {"add_special": False, "parse_special": True}
 
     def facts(self, cancel: CancelToken) -> ServerFacts:
         """See `ModelServer`."""
         props = self._connection.json("/props", None, cancel)
-        try:
+        with self._readable(f"The server at {self._connection.shown} is no llama-server: its /props cannot be read."):
             weights = str(props["model_path"])
             name = PurePosixPath(str(props["model_alias"] or weights).replace("\\", "/")).name
             context_tokens = int(props["default_generation_settings"]["n_ctx"])
             software = f"llama-server {props['build_info']}"
             return ServerFacts(software, name.removesuffix(".gguf"), context_tokens, weights)
-        except (LookupError, TypeError, ValueError, OverflowError) as error:
-            raise RemoteServerError(
-                f"The server at {self._connection.shown} is no llama-server: its /props cannot be read."
-            ) from error
-
-    def check_tokenizer(self, special: Sequence[str], cancel: CancelToken) -> None:
-        """See `ModelServer`. All tokens' bytes are compared, and how a text is split."""
-        tokenizer = self._tokenizer
-        plain, text = whole_tokens(tokenizer)
-        marked = {"content": "".join(special), "add_special": False, "parse_special": True}
-        sample = {"content": _MARKED, "add_special": False, "parse_special": False}
-        for path, body, expected in (
-            ("/detokenize", {"tokens": plain}, {"content": text}),
-            ("/tokenize", sample, {"tokens": tokenizer.encode(_MARKED)}),
-            ("/tokenize", marked, {"tokens": [tokenizer.special[name] for name in special]}),
-        ):
-            if self._connection.json(path, body, cancel) != expected:
-                raise other_tokens(self._connection.shown)
 
     def generate(self, query: Query, cancel: CancelToken) -> Generator[Generated]:
         """See `ModelServer`."""
         body = _PLAIN | _sampling(query.sampling) | {"prompt": list(query.prompt), "n_predict": query.max_tokens}
-        if grammar := _starts_with(query.forced):
-            body["grammar"] = grammar
+        if start := text_of(query.forced):  # bytes that begin within a character: the decoder corrects what contradicts
+            literal = "".join(f"\\U{ord(character):08X}" for character in start)
+            body["grammar"] = f'root ::= "{literal}" .*'
         with closing(self._connection.events("/completion", body, cancel)) as events:
             for event in events:
                 if event.get("stop"):
@@ -96,7 +72,9 @@ class LlamaServer:
 
         The server sends none for a token that ends within a character, and the bytes of such tokens with the next one.
         """
-        try:
+        with self._readable(
+            f"The reply of {self._connection.shown} lacks tokens or log-probabilities. Update the llama-server."
+        ):
             token = int(event["tokens"][-1])
             found = event["completion_probabilities"][-1]
             rows = self._tokenizer.vocabulary_size  # the model of the server may have more
@@ -104,10 +82,6 @@ class LlamaServer:
             scores = {token: named[token]} | {each: score for each, score in named.items() if 0 <= each < rows}
             text, cached = str(event["content"]), int(event["timings"]["cache_n"])
             is_own = text.encode() == self._tokenizer.token_bytes(token if token >= 0 else rows)
-        except (LookupError, TypeError, ValueError, OverflowError) as error:
-            raise RemoteServerError(
-                f"The reply of {self._connection.shown} lacks tokens or log-probabilities. Update the llama-server."
-            ) from error
         tokens = [token] if is_own else self._tokenizer.encode(text) or [token]
         for lost in tokens[:-1]:
             yield Generated(lost, {lost: 0.0}, cached)
@@ -120,14 +94,3 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
         return {"samplers": ["top_k"], "top_k": 1, "temperature": 0.0}
     drawn = {"temperature": sampling.temperature, "top_p": sampling.top_p, "min_p": sampling.min_p}
     return drawn | {"samplers": list(drawn), "seed": sampling.seed & 0xFFFFFFFF}
-
-
-def _starts_with(forced: bytes) -> str:
-    """Return a grammar (GBNF) of the texts that start with forced bytes; "" for none.
-
-    Bytes that begin within a character have none: the decoder corrects a token that contradicts them.
-    """
-    if not forced or not is_text(forced):
-        return ""
-    literal = "".join(f"\\U{ord(character):08X}" for character in forced.decode())
-    return f'root ::= "{literal}" .*'

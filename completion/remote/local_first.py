@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
@@ -23,23 +23,11 @@ from completion.request import Closing, CompletionEvent, CompletionRequest, Sugg
 from drafting.verifier import MODEL
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """The last answer, for a request of alternatives to it.
-
-    Attributes:
-        request: Its request, for one suggestion.
-        remote: The suggestion if the server has made it; None if the local model has.
-    """
-
-    request: CompletionRequest
-    remote: Suggestion | None
-
-
 class LocalFirst:
     """Completes with a local model at once, and with a model server where that is better and in time.
 
-    Alternatives, next edits and workspaces are the local model's; the server gets one suggestion to make.
+    Alternatives, next edits and workspaces are the local model's; the server gets one suggestion to make. A workspace
+    stays on this computer, apart from the snippets of prompts.
 
     Args:
         local: The engine of the local model.
@@ -51,7 +39,10 @@ class LocalFirst:
         self._local = local
         self._standby = standby
         self._clock = clock
-        self._last: _Shown | None = None
+        # The last request, for one suggestion, and its suggestion if the server has made it: alternatives may follow.
+        self._last: tuple[CompletionRequest | None, Suggestion | None] = None, None
+        self.next_edits: Callable[[NextEditRequest, CancelToken], NextEdits] = local.next_edits
+        self.update_workspace: Callable[[WorkspaceUpdate, CancelToken], Generator[None]] = local.update_workspace
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         """Yield the suggestions for a request while they grow; the last event has `done`.
@@ -63,12 +54,12 @@ class LocalFirst:
         alone = replace(request, suggestions=1, ahead=False)
         if not request.remote:
             yield from self._local.complete(request, cancel)
-        elif self._last is not None and self._last.request == alone and not request.invoked and request != alone:
-            yield from self._with_alternatives(self._last.remote, request, cancel)
+        elif self._last[0] == alone and not request.invoked and request != alone:
+            yield from self._with_alternatives(self._last[1], request, cancel)
         else:
             screen = Screen(self._clock)
             made = yield from self._made(request, screen, cancel)
-            self._last = _Shown(alone, made)
+            self._last = alone, made
 
     def prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         """Bring both caches up to date for a request that may follow. The server's is not waited for.
@@ -80,18 +71,10 @@ class LocalFirst:
             self._standby.prepare(self._for_server(request, cancel))
         self._local.prepare(request, cancel)
 
-    def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
-        """Return what the user's last edits imply for the rest of the document, by the local model."""
-        return self._local.next_edits(request, cancel)
-
-    def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
-        """Apply the changes of a workspace. It stays on this computer, apart from the snippets of prompts."""
-        return self._local.update_workspace(update, cancel)
-
     def forget(self, closing: Closing) -> None:
         """Free the memory of documents and workspaces that no client uses any more."""
-        if self._last is not None and self._last.request.document in closing.documents:
-            self._last = None
+        if self._last[0] is not None and self._last[0].document in closing.documents:
+            self._last = None, None
         self._standby.forget(closing)
         self._local.forget(closing)
 

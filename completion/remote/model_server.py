@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from completion.cancellation import CancelToken
 from completion.errors import RemoteServerError
 from completion.model.tokenizer import CodeTokenizer
+from completion.remote.connection import Connection
 from completion.request import Sampling
 
 SAMPLE = (
@@ -68,37 +70,53 @@ class Generated:
     cached: int | None
 
 
-def is_text(data: bytes) -> bool:
-    """Return whether bytes are whole characters, at least one."""
+def text_of(data: bytes) -> str:
+    """Return bytes as a text; "" unless they are whole characters."""
     try:
-        return bool(data.decode())
+        return data.decode()
     except UnicodeDecodeError:
-        return False
+        return ""
 
 
-def whole_tokens(tokenizer: CodeTokenizer) -> tuple[list[int], str]:
-    """Return all tokens that are whole characters, and their text one after the other."""
-    pieces = ((token, tokenizer.token_bytes(token)) for token in range(tokenizer.vocabulary_size))
-    plain = [(token, data) for token, data in pieces if data and is_text(data)]
-    return [token for token, _ in plain], b"".join(data for _, data in plain).decode()
+class ModelServer(ABC):
+    """A kind of model server. Each method raises CancelledError at once after `cancel`, or RemoteServerError.
 
+    Args:
+        connection: The way to it.
+        tokenizer: Tokenizer of the prompts.
 
-def other_tokens(shown: str) -> RemoteServerError:
-    """Return the error about a server whose model has other tokens."""
-    return RemoteServerError(
-        f"The model at {shown} has other tokens than the tokenizer of `model`. Set `model` to a folder with "
-        "tokenizer.json and config.json of the server's model."
-    )
+    Attributes:
+        sample: Text by which tokenizers are compared.
+        text_name: What the server calls a text.
+        plain: Options of splitting a text in which markers are characters.
+        marked: Options of splitting a text in which markers are tokens.
+    """
 
+    sample: str
+    text_name: str
+    plain: Mapping[str, bool]
+    marked: Mapping[str, bool]
 
-class ModelServer(Protocol):
-    """A kind of model server. Each method raises CancelledError at once after `cancel`, or RemoteServerError."""
+    def __init__(self, connection: Connection, tokenizer: CodeTokenizer) -> None:
+        self._connection = connection
+        self._tokenizer = tokenizer
 
+    @abstractmethod
     def facts(self, cancel: CancelToken) -> ServerFacts:
         """Return what the server says about itself."""
 
+    @abstractmethod
+    def generate(self, query: Query, cancel: CancelToken) -> Generator[Generated]:
+        """Yield tokens up to a stop token, or up to the limit. Closing the generator closes the connection."""
+
+    @abstractmethod
+    def prepare(self, prompt: Sequence[int], cancel: CancelToken) -> None:
+        """Make the server compute and cache a prompt."""
+
     def check_tokenizer(self, special: Sequence[str], cancel: CancelToken) -> None:
         """Check that the server's model has the tokens of the tokenizer that makes the prompts.
+
+        All tokens that are whole characters are compared, and how a text is split.
 
         Args:
             special: Special tokens of the prompt's format.
@@ -107,9 +125,29 @@ class ModelServer(Protocol):
         Raises:
             RemoteServerError: It has others.
         """
+        tokenizer, name = self._tokenizer, self.text_name
+        texts = {token: text_of(tokenizer.token_bytes(token)) for token in range(tokenizer.vocabulary_size)}
+        whole = [token for token, text in texts.items() if text]
+        for path, body, key, expected in (
+            ("/detokenize", {"tokens": whole}, name, "".join(texts.values())),
+            ("/tokenize", {name: self.sample, **self.plain}, "tokens", tokenizer.encode(self.sample)),
+            ("/tokenize", {name: "".join(special), **self.marked}, "tokens", [tokenizer.special[t] for t in special]),
+        ):
+            found = self._connection.json(path, body, cancel)
+            if not isinstance(found, dict) or found.get(key) != expected:
+                raise RemoteServerError(
+                    f"The model at {self._connection.shown} has other tokens than the tokenizer of `model`. Set "
+                    "`model` to a folder with tokenizer.json and config.json of the server's model."
+                )
 
-    def generate(self, query: Query, cancel: CancelToken) -> Generator[Generated]:
-        """Yield tokens up to a stop token, or up to the limit. Closing the generator closes the connection."""
+    @contextmanager
+    def _readable(self, failure: str) -> Iterator[None]:
+        """Turn what a reply lacks, or has in another form, into an error.
 
-    def prepare(self, prompt: Sequence[int], cancel: CancelToken) -> None:
-        """Make the server compute and cache a prompt."""
+        Raises:
+            RemoteServerError: With this sentence.
+        """
+        try:
+            yield
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise RemoteServerError(failure) from error

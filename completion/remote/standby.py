@@ -246,15 +246,12 @@ class Standby:
         try:
             if self._engine is not None:
                 for event in self._engine.complete(request, answer.cancel):
-                    if self._is_first(event, answer):
-                        self._succeed(answer.silent_s)
+                    if answer.last is None and (event.done or any(each.text for each in event.suggestions)):
+                        self.deadline.note(answer.silent_s)
+                        self._retry_s, self._misses, self.trouble = FIRST_RETRY_S, 0, ""
                     answer.note(event)
         finally:
             answer.end()
-
-    @staticmethod
-    def _is_first(event: CompletionEvent, answer: Answer) -> bool:
-        return answer.last is None and (event.done or any(each.text for each in event.suggestions))
 
     def _prepare(self, request: CompletionRequest, cancel: CancelToken) -> None:
         if self._engine is not None:
@@ -263,10 +260,6 @@ class Standby:
     def _forget(self, closing: Closing) -> None:
         if self._engine is not None:
             self._engine.forget(closing)
-
-    def _succeed(self, wait_s: float) -> None:
-        self.deadline.note(wait_s)
-        self._retry_s, self._misses, self.trouble = FIRST_RETRY_S, 0, ""
 
     def _fall(self, sentence: str) -> None:
         self.trouble = f"{sentence} The local model goes on alone."

@@ -10,10 +10,9 @@ from typing import Any
 
 from completion.cancellation import CancelToken
 from completion.decoding.decoder import RECYCLED_TOKENS
-from completion.errors import RemoteServerError
 from completion.model.tokenizer import CodeTokenizer
 from completion.remote.connection import Connection
-from completion.remote.model_server import SAMPLE, Generated, Query, ServerFacts, is_text, other_tokens, whole_tokens
+from completion.remote.model_server import SAMPLE, Generated, ModelServer, Query, ServerFacts, text_of
 from completion.request import Sampling
 
 _PLAIN = {
@@ -33,57 +32,43 @@ _OPERATORS = frozenset(r"\^$.|?*+()[]{}")
 _SIMPLE = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
-class Vllm:
+class Vllm(ModelServer):
     """A vLLM server. Without `--scheduling-policy priority` it ignores priorities and does not say so.
 
     A salt of this process keeps the times of other users' requests from telling what is in its cached prompts.
-
-    Args:
-        connection: The way to it.
-        tokenizer: Tokenizer of the prompts.
     """
 
+    # transformers composes characters before it splits a text; prompts are tokens, so that does not matter.
+    sample = unicodedata.normalize("NFC", SAMPLE)
+    text_name = "prompt"
+    plain: Mapping[str, bool] = {"add_special_tokens": False}
+    marked = plain
+
     def __init__(self, connection: Connection, tokenizer: CodeTokenizer) -> None:
-        self._connection = connection
-        self._tokenizer = tokenizer
+        super().__init__(connection, tokenizer)
         self._own = _PLAIN | {"cache_salt": secrets.token_urlsafe(32), "stop_token_ids": sorted(tokenizer.stop_ids)}
 
     def facts(self, cancel: CancelToken) -> ServerFacts:
         """See `ModelServer`."""
         found = self._connection.json("/v1/models", None, cancel)
         version = self._connection.json("/version", None, cancel)
-        try:
+        with self._readable(f"The server at {self._connection.shown} is no vLLM: its /v1/models cannot be read."):
             model = found["data"][0]
             software, weights = f"vLLM {version['version']}", str(model.get("root", ""))
             return ServerFacts(software, str(model["id"]), int(model["max_model_len"]), weights)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise RemoteServerError(
-                f"The server at {self._connection.shown} is no vLLM: its /v1/models cannot be read."
-            ) from error
 
     def check_tokenizer(self, special: Sequence[str], cancel: CancelToken) -> None:
-        """See `ModelServer`. All tokens' bytes are compared, how a text is split, and whether a completion works."""
-        tokenizer = self._tokenizer
-        plain, text = whole_tokens(tokenizer)
-        # transformers composes characters before it splits a text; prompts are tokens, so that does not matter.
-        composed = unicodedata.normalize("NFC", SAMPLE)
-        sample = {"prompt": composed, "add_special_tokens": False}
-        marked = {"prompt": "".join(special), "add_special_tokens": False}
-        for path, body, key, expected in (
-            ("/detokenize", {"tokens": plain}, "prompt", text),
-            ("/tokenize", sample, "tokens", tokenizer.encode(composed)),
-            ("/tokenize", marked, "tokens", [tokenizer.special[name] for name in special]),
-        ):
-            found = self._connection.json(path, body, cancel)
-            if not isinstance(found, dict) or found.get(key) != expected:
-                raise other_tokens(self._connection.shown)
-        self.prepare([tokenizer.special[special[0]]], cancel)
+        """See `ModelServer`; also check whether a completion works."""
+        super().check_tokenizer(special, cancel)
+        self.prepare([self._tokenizer.special[special[0]]], cancel)
 
     def generate(self, query: Query, cancel: CancelToken) -> Generator[Generated]:
         """See `ModelServer`."""
         body = self._own | _sampling(query.sampling) | {"prompt": list(query.prompt), "max_tokens": query.max_tokens}
-        if pattern := _starts_with(query.forced):
-            body["structured_outputs"] = {"regex": pattern}
+        # Bytes that begin within a character have no expression: the decoder corrects a token that contradicts them.
+        # Under one vLLM offers only tokens that go on with whole characters, and gives log-probabilities among those.
+        if start := text_of(query.forced):
+            body["structured_outputs"] = {"regex": "".join(map(_literal, start)) + r"(.|\n)*"}
         yield from self._tokens(body | {"priority": _TYPING}, cancel)
 
     def prepare(self, prompt: Sequence[int], cancel: CancelToken) -> None:
@@ -94,17 +79,15 @@ class Vllm:
     def _tokens(self, body: dict[str, Any], cancel: CancelToken) -> Generator[Generated]:
         with closing(self._connection.events("/v1/completions", body, cancel)) as events:
             for event in events:
-                try:
+                with self._readable(
+                    f"The reply of {self._connection.shown} lacks tokens or log-probabilities. Update vLLM."
+                ):
                     choice = event["choices"][0]
                     scores = choice["logprobs"]["top_logprobs"] if choice["token_ids"] else []
                     found = [
                         self._generated(int(token), top) for token, top in zip(choice["token_ids"], scores, strict=True)
                     ]
                     is_last = choice.get("finish_reason") is not None
-                except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-                    raise RemoteServerError(
-                        f"The reply of {self._connection.shown} lacks tokens or log-probabilities. Update vLLM."
-                    ) from error
                 yield from found
                 if is_last:
                     return
@@ -112,12 +95,9 @@ class Vllm:
     def _generated(self, token: int, top: Mapping[str, float]) -> Generated:
         """Return a token with the likeliest ones. The server's model may have more rows than the tokenizer."""
         rows = self._tokenizer.vocabulary_size
-        known = {each: float(score) for name, score in top.items() if 0 <= (each := _id(name)) < rows}
+        scored = ((int(name.removeprefix(_TOKEN_ID)), float(score)) for name, score in top.items())
+        known = {each: score for each, score in scored if 0 <= each < rows}
         return Generated(token, {token: known[token]} | known, None)
-
-
-def _id(name: str) -> int:
-    return int(name.removeprefix(_TOKEN_ID))
 
 
 def _sampling(sampling: Sampling) -> dict[str, Any]:
@@ -125,17 +105,6 @@ def _sampling(sampling: Sampling) -> dict[str, Any]:
         return {"temperature": 0.0}
     drawn = {"temperature": sampling.temperature, "top_p": sampling.top_p, "min_p": sampling.min_p}
     return drawn | {"top_k": 0, "seed": sampling.seed}
-
-
-def _starts_with(forced: bytes) -> str:
-    """Return a regular expression of the texts that start with forced bytes; "" for none.
-
-    Bytes that begin within a character have none: the decoder corrects a token that contradicts them. Under an
-    expression vLLM offers only tokens that go on with whole characters, and gives log-probabilities among those.
-    """
-    if not forced or not is_text(forced):
-        return ""
-    return "".join(map(_literal, forced.decode())) + r"(.|\n)*"
 
 
 def _literal(character: str) -> str:

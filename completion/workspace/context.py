@@ -19,7 +19,7 @@ from completion.request import CompletionRequest, ContextFile, WorkspaceFile, Wo
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.code_only import code_by_marks, code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports
-from completion.workspace.document_words import IMPORTED_SCORE, ChoiceKey, DocumentWords
+from completion.workspace.document_words import IMPORTED_SCORE, DocumentWords
 from completion.workspace.secret_files import is_secret
 from completion.workspace.similar_snippets import Snippet, most_similar, snippets_of
 
@@ -50,7 +50,6 @@ class IndexedFile:
     """A file of the workspace, as code without prose.
 
     Attributes:
-        path: Path of the file.
         text: Code of the file.
         definitions: Definitions of the file in order.
         snippets: Overlapping runs of lines.
@@ -58,7 +57,6 @@ class IndexedFile:
         source: Hash of the file as it was sent.
     """
 
-    path: str
     text: str
     definitions: tuple[Definition, ...]
     snippets: tuple[Snippet, ...]
@@ -79,7 +77,7 @@ class IndexedFile:
             with suppress(ParseLimitError):
                 code = parsing(code_by_marks, text, language)
         snippets = snippets_of(path, code)
-        return cls(path, code, found, snippets, _size_bytes(code, found, snippets))
+        return cls(code, found, snippets, _size_bytes(code, found, snippets))
 
 
 def _size_bytes(code: str, found: Sequence[Definition], snippets: Sequence[Snippet]) -> int:
@@ -106,7 +104,7 @@ class WorkspaceContext:
     parsing: Parsing = IN_PROCESS
     files: OrderedDict[str, IndexedFile] = field(default_factory=OrderedDict)
     edits: OrderedDict[str, ContextFile] = field(default_factory=OrderedDict)
-    _last: tuple[ChoiceKey, tuple[ContextFile, ...]] | None = None
+    _last: tuple[DocumentWords, tuple[ContextFile, ...]] | None = None
     _last_imports: tuple[str, str, Imports] | None = None
 
     def update(self, update: WorkspaceUpdate) -> None:
@@ -149,15 +147,15 @@ class WorkspaceContext:
             budget_tokens: Approximate number of tokens for all snippets; similar code and recent edits get at most
                 half of it.
         """
-        key = ChoiceKey(
+        document = DocumentWords(
             path=request.path,
             imports=self._imports(request.prefix[:_IMPORT_CHARACTERS], request.language),
             above=request.prefix[: request.prefix.rfind("\n") + 1],
             suffix=request.suffix,
             budget_tokens=budget_tokens,
         )
-        if self._last is None or self._last[0] != key:
-            self._last = key, self._choose(DocumentWords.of(key), int(budget_tokens * _CHARACTERS_PER_TOKEN))
+        if self._last is None or self._last[0] != document:
+            self._last = document, self._choose(document, int(budget_tokens * _CHARACTERS_PER_TOKEN))
         return self._last[1]
 
     def _imports(self, head: str, language: str) -> Imports:
@@ -187,7 +185,7 @@ class WorkspaceContext:
         chosen = _ChosenOutlines(budget)
         for _, path, index, definition in scored:
             chosen.add(path, index, definition.outline, definition.outline)
-        chosen.reserve(chosen.budget // 2)
+        chosen.budget -= chosen.budget // 2
         for path in self._related(document):
             for index, definition in enumerate(self.files[path].definitions):
                 head = definition.outline.partition("\n")[0][:MAX_HEAD_CHARACTERS]
@@ -257,10 +255,6 @@ class _ChosenOutlines:
             return
         self.budget -= size
         self.chosen.setdefault(path, {})[outline] = index, text
-
-    def reserve(self, characters: int) -> None:
-        """Reduce the budget."""
-        self.budget -= characters
 
     def pieces(self) -> list[ContextFile]:
         """Return one snippet for each file, with definitions in the file's order; the most useful file is last."""

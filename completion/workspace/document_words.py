@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from dataclasses import dataclass
+from functools import cached_property
 
 from completion.workspace.definitions import Imports
 from completion.workspace.similar_snippets import words_of
@@ -22,9 +23,11 @@ _NAMED_BY_FOLDER = frozenset({"index", "mod", "__init__"})
 _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceKey:
-    """The properties of a request that the choice depends on. They stay the same while a line is typed.
+@dataclass(frozen=True)
+class DocumentWords:
+    """The words of a document that definitions in other files are scored by.
+
+    Equal ones give the same choice. They stay equal while a line is typed.
 
     Attributes:
         path: Path of the document.
@@ -40,32 +43,20 @@ class ChoiceKey:
     suffix: str
     budget_tokens: int
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All words."""
+        return self.imports.names | words_of(self.above + self.suffix)
 
-@dataclass(frozen=True, slots=True)
-class DocumentWords:
-    """The words of the document that definitions in other files are scored by.
+    @cached_property
+    def near(self) -> frozenset[str]:
+        """Words near the cursor."""
+        return words_of(_surroundings(self.above))
 
-    Attributes:
-        path: Path of the document.
-        imports: Words of the document's imports.
-        words: All words.
-        near: Words near the cursor.
-        used: Words outside imports.
-    """
-
-    path: str
-    imports: Imports
-    words: frozenset[str]
-    near: frozenset[str]
-    used: frozenset[str]
-
-    @classmethod
-    def of(cls, key: ChoiceKey) -> DocumentWords:
-        """Return the words of the document that a choice is for."""
-        words = key.imports.names | words_of(key.above + key.suffix)
-        near = words_of(_surroundings(key.above))
-        used = words_of(_without_imports(key.above) + key.suffix)
-        return cls(key.path, key.imports, words, near, used)
+    @cached_property
+    def used(self) -> frozenset[str]:
+        """Words outside imports."""
+        return words_of(_without_imports(self.above) + self.suffix)
 
     def imports_file(self, path: str) -> bool:
         """Return whether an import names the file."""

@@ -9,86 +9,64 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
+ALWAYS = {
+    "environment variables with passwords and tokens": (
+        ".env*", "*.env", "http-client.private.env.json", ".renviron", ".dev.vars*",
+    ),
+    "private keys and key stores": (
+        "*.pem", "*.key", "*.keypair", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.ppk", "*.jks", "*.keystore",
+        "*.keyring", "key.properties", "*.gpg", "otr.private_key", ".gnupg",
+    ),
+    "SSH keys and known hosts": ("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh"),
+    "stores of passwords": (
+        "*.kdb", "*.kdbx", "*.psafe3", "*.kwallet", "*.keychain", "*.agilekeychain", ".password-store", "wallet.dat",
+    ),
+    "logins by host name": (".netrc", "_netrc", ".authinfo*"),
+    "tokens of package registries": (
+        ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "nuget.config", ".terraformrc", "terraform.rc", ".httr-oauth",
+    ),
+    "database passwords": (".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", "connectionstrings.config"),
+    "password hashes of a web or FTP server": (".htpasswd", "proftpdpasswd"),
+    "logins of file transfer and remote access": (
+        ".ftpconfig", ".remote-sync.json", "sftp-config.json", "filezilla.xml", "recentservers.xml", "*.ovpn", "*.rdp",
+        "*.publishsettings", "*.pubxml", "*.azurepubxml", "rclone.conf", ".passwd-s3fs",
+    ),
+    "credentials of clouds and clusters": (
+        ".aws", ".kube", ".boto", ".s3cfg", ".dockercfg", "*.kubeconfig", ".docker/config.json", ".databrickscfg",
+        ".azure/*token*", ".azure/azureprofile.json", ".azure/service_principal*", ".sentryclirc", "kaggle.json",
+        "service-account*.json", "service_account*.json", "*serviceaccount*.json", "*-firebase-adminsdk-*.json",
+        "google-services.json", "googleservice-info.plist", "local.settings.json",
+    ),
+    "values of an infrastructure's secret variables": (
+        "*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*.pkrvars.hcl", ".vault-token", "vault_pass*",
+        ".vault_pass*",
+    ),
+    "secrets that a framework keeps in code": (
+        "secret_token.rb", "*.secret.exs", "wp-config.php", "localsettings.php", "secrets.h", "arduino_secrets.h",
+    ),
+    "commands as they were typed, passwords among them": (".*_history",),
+}  # fmt: skip
+"""Lower-case glob patterns of the names of secret files, with any ending, and of folders, by what these hold."""
 
-@dataclass(frozen=True, slots=True)
-class SecretNames:
-    """Lower-case glob patterns of file or folder names.
-
-    Attributes:
-        holds: What such a file holds.
-        patterns: The patterns.
-    """
-
-    holds: str
-    patterns: tuple[str, ...]
-
-
-ALWAYS = (
-    SecretNames("environment variables with passwords and tokens",
-     (".env*", "*.env", "http-client.private.env.json", ".renviron", ".dev.vars*")),
-    SecretNames(
-        "private keys and key stores",
-        ("*.pem", "*.key", "*.keypair", "*.p8", "*.p12", "*.pfx", "*.pkcs12", "*.ppk", "*.jks", "*.keystore",
-         "*.keyring", "key.properties", "*.gpg", "otr.private_key", ".gnupg"),
+UNLESS_CODE = {
+    "credentials": ("*credential*",),
+    "secrets": (
+        "*secret", "*secrets", "*secret.*", "*secrets.*", "secret[_-]*", "secrets[_-]*", "*[._-]secret[_-]*",
+        "*[._-]secrets[_-]*",
     ),
-    SecretNames("SSH keys and known hosts", ("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", ".ssh")),
-    SecretNames(
-        "stores of passwords",
-        ("*.kdb", "*.kdbx", "*.psafe3", "*.kwallet", "*.keychain", "*.agilekeychain", ".password-store", "wallet.dat"),
+    "passwords": ("*password", "*passwords", "*password.*", "*passwords.*", "*passwd", "*passwd.*"),
+    "private keys": ("*private_key*", "*private-key*", "*privatekey*"),
+    "keys and tokens of an API": (
+        "*api_key.*", "*api_keys.*", "*api-key.*", "*api-keys.*", "*apikey.*", "*apikeys.*", "*access_token*",
+        "*access-token*", "*.token",
     ),
-    SecretNames("logins by host name", (".netrc", "_netrc", ".authinfo*")),
-    SecretNames(
-        "tokens of package registries",
-        (".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "nuget.config", ".terraformrc", "terraform.rc", ".httr-oauth"),
-    ),
-    SecretNames(
-        "database passwords", (".pgpass", "pgpass.conf", ".my.cnf", ".mylogin.cnf", "connectionstrings.config")
-    ),
-    SecretNames("password hashes of a web or FTP server", (".htpasswd", "proftpdpasswd")),
-    SecretNames(
-        "logins of file transfer and remote access",
-        (".ftpconfig", ".remote-sync.json", "sftp-config.json", "filezilla.xml", "recentservers.xml", "*.ovpn",
-         "*.rdp", "*.publishsettings", "*.pubxml", "*.azurepubxml", "rclone.conf", ".passwd-s3fs"),
-    ),
-    SecretNames(
-        "credentials of clouds and clusters",
-        (".aws", ".kube", ".boto", ".s3cfg", ".dockercfg", "*.kubeconfig", ".docker/config.json", ".databrickscfg",
-         ".azure/*token*", ".azure/azureprofile.json", ".azure/service_principal*", ".sentryclirc", "kaggle.json",
-         "service-account*.json", "service_account*.json", "*serviceaccount*.json",
-         "*-firebase-adminsdk-*.json", "google-services.json", "googleservice-info.plist", "local.settings.json"),
-    ),
-    SecretNames(
-        "values of an infrastructure's secret variables",
-        ("*.tfstate", "*.tfstate.*", "*.tfvars", "*.tfvars.json", "*.pkrvars.hcl", ".vault-token", "vault_pass*",
-         ".vault_pass*"),
-    ),
-    SecretNames("secrets that a framework keeps in code", ("secret_token.rb", "*.secret.exs", "wp-config.php",
-                                                           "localsettings.php", "secrets.h", "arduino_secrets.h")),
-    SecretNames("commands as they were typed, passwords among them", (".*_history",)),
-)  # fmt: skip
-"""Names of secret files with any ending."""
-
-UNLESS_CODE = (
-    SecretNames("credentials", ("*credential*",)),
-    SecretNames(
-        "secrets",
-        ("*secret", "*secrets", "*secret.*", "*secrets.*", "secret[_-]*", "secrets[_-]*", "*[._-]secret[_-]*",
-         "*[._-]secrets[_-]*"),
-    ),
-    SecretNames("passwords", ("*password", "*passwords", "*password.*", "*passwords.*", "*passwd", "*passwd.*")),
-    SecretNames("private keys", ("*private_key*", "*private-key*", "*privatekey*")),
-    SecretNames(
-        "keys and tokens of an API",
-        ("*api_key.*", "*api_keys.*", "*api-key.*", "*api-keys.*", "*apikey.*", "*apikeys.*", "*access_token*",
-         "*access-token*", "*.token"),
-    ),
-    SecretNames("SSH keys", ("*_rsa", "*_dsa", "*_ecdsa", "*_ed25519")),
-    SecretNames("logins by host name, and password hashes", ("authinfo*", "htpasswd")),
-    SecretNames("credentials of clouds and clusters", ("gcloud", "kubeconfig*")),
-)  # fmt: skip
+    "SSH keys": ("*_rsa", "*_dsa", "*_ecdsa", "*_ed25519"),
+    "logins by host name, and password hashes": ("authinfo*", "htpasswd"),
+    "credentials of clouds and clusters": ("gcloud", "kubeconfig*"),
+}  # fmt: skip
 """Names of secret files if their ending is one of data.
 
 `secrets.py`, `CredentialProvider.java`, `secrets/store.go` and `kubeconfig/client.go` are modules that handle secrets,
@@ -107,13 +85,12 @@ _TEMPLATE_ENDINGS = frozenset({".example", ".sample", ".template", ".dist", ".tm
 _TRANSLATION = re.compile(r"\.[a-z]{2}(?:[_-][a-z]{2,4})?\.[a-z]+$")
 """The end of a name with a language: what programs show to users."""
 
-SUSPECT = (
-    SecretNames(
-        "settings of tools, with logins or without",
-        ("auth.json", "settings.xml", "gradle.properties", "pip.conf", "hosts.yml", "profiles.yml", "*.asc", "*.http",
-         "docker-compose*.yml", "compose*.yaml", "application*.properties", "application*.yml", "appsettings*.json"),
+SUSPECT = {
+    "settings of tools, with logins or without": (
+        "auth.json", "settings.xml", "gradle.properties", "pip.conf", "hosts.yml", "profiles.yml", "*.asc", "*.http",
+        "docker-compose*.yml", "compose*.yaml", "application*.properties", "application*.yml", "appsettings*.json",
     ),
-)  # fmt: skip
+}  # fmt: skip
 """Names of files of which what is in them decides, besides code with the names of `UNLESS_CODE`."""
 
 _COPY_ENDINGS = frozenset({".bak", ".backup", ".old", ".orig", ".save", ".tmp"})
@@ -157,8 +134,8 @@ def _any_matches(names: re.Pattern[str], parts: list[str]) -> bool:
     return any(map(names.match, parts))
 
 
-def _compiled(table: tuple[SecretNames, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(fnmatch.translate(pattern) for row in table for pattern in row.patterns))
+def _compiled(table: Mapping[str, tuple[str, ...]]) -> re.Pattern[str]:
+    return re.compile("|".join(fnmatch.translate(pattern) for patterns in table.values() for pattern in patterns))
 
 
 _ALWAYS = _compiled(ALWAYS)

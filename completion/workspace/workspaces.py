@@ -52,31 +52,27 @@ class Workspaces:
         key = update.workspace
         if not update.changed and key not in self._files:
             return
-        self._open(key).update(WorkspaceUpdate(key, removed=update.removed))
+        self.use(key).update(WorkspaceUpdate(key, removed=update.removed))
         for path in update.removed:
             if self._drafters is not None:
                 self._drafters.workspace(key).remove(path)
         for file in update.changed:
             yield
-            if self._open(key).has(file):
+            if self.use(key).has(file):
                 continue
             tokens: list[int] = []
             for piece in _pieces(file.text) if self._drafters is not None else ():
                 yield
                 tokens += self._tokenizer.encode(piece)
-            self._open(key).update(WorkspaceUpdate(key, (file,)))  # another call may have closed it
+            self.use(key).update(WorkspaceUpdate(key, (file,)))  # another call may have closed it
             if self._drafters is not None:
                 self._drafters.workspace(key).update(file.path, tokens, is_open=file.open)
             self._evict()
 
     def snippets(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
         """Choose snippets of other files of the request's workspace, which becomes the most recently used one."""
-        files = self._open(request.workspace)
+        files = self.use(request.workspace)
         return files.choose(request, budget_tokens) if files.files else ()
-
-    def use(self, workspace: str) -> None:
-        """Make a workspace the most recently used one; what drafters learn in it counts and goes with it."""
-        self._open(workspace)
 
     def close(self, workspace: str) -> None:
         """Free the memory of a workspace."""
@@ -100,7 +96,8 @@ class Workspaces:
         """Memory of all files, without the drafters' indexes. May be read on any thread."""
         return sum(file.size_bytes for each in list(self._files.values()) for file in list(each.files.values()))
 
-    def _open(self, workspace: str) -> WorkspaceContext:
+    def use(self, workspace: str) -> WorkspaceContext:
+        """Make a workspace the most recently used one; what drafters learn in it counts and goes with it."""
         if workspace not in self._files:
             self._files[workspace] = WorkspaceContext(self._parsing)
             self._evict()

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from completion.model.store import model_list
+from completion.model.store.converted_models import damaged_files
 from completion.paths import model_path
 from completion.progress import Progress as ProgressCallback
 from lsp_server.cli.main import Commands
@@ -94,7 +95,7 @@ def _get(console: Console, spec: str) -> int:
 
 def _verify(console: Console, spec: str) -> int:
     folder = model_list.converted_folder(spec)
-    damaged = model_list.verify(spec)
+    damaged = damaged_files(folder)
     if not damaged:
         console.print(f"[green]intact[/]: every file in {escape(str(folder))} matches its checksum", soft_wrap=True)
         return 0

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
-from completion.host.process.address import HostAddress
-from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
+from completion.host.process.address import ALREADY_RUNNING, LOADING_FAILED, HostAddress
 from completion.host.process.sockets import TcpAddress, tcp_address, tls_context
 from completion.paths import state_dir
 from completion.progress import Progress

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from completion.changed_span import changed_span
-from completion.edits import LineEdit
-from completion.request import MAX_HISTORY_CHARACTERS
+from completion.edits import MAX_HISTORY_CHARACTERS, LineEdit
 from lsp_server.documents.text_lines import Edit, TextLines, split_lines
 
 SHOWN_HUNKS = 4

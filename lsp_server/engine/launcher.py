@@ -13,8 +13,14 @@ import psutil
 
 from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.errors import EngineSilentError, EngineUnavailableError
-from completion.host.process.address import DEFAULT_MODEL_NAME, HostAddress, host_address, normal_model
-from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
+from completion.host.process.address import (
+    ALREADY_RUNNING,
+    DEFAULT_MODEL_NAME,
+    LOADING_FAILED,
+    HostAddress,
+    host_address,
+    normal_model,
+)
 from completion.paths import writing_to
 from completion.remote.address import RemoteAddress
 from completion.version import version

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from completion.changed_span import changed_span
-from completion.host.open_texts import text_sum
-from completion.request import WorkspaceEdit, WorkspaceFile, WorkspaceUpdate
+from completion.host.open_texts import ShortUpdate, WorkspaceEdit, text_sum
+from completion.request import WorkspaceFile, WorkspaceUpdate
 
 
 class SentTexts:
@@ -19,7 +17,7 @@ class SentTexts:
         """Send whole texts from now on: the host is another one, or may not have got the last ones."""
         self._texts.clear()
 
-    def shortened(self, update: WorkspaceUpdate) -> WorkspaceUpdate:
+    def shortened(self, update: WorkspaceUpdate) -> ShortUpdate:
         """Return an update with an edit in the place of each open file that was sent before, and note what is sent."""
         whole: list[WorkspaceFile] = []
         edited: list[WorkspaceEdit] = []
@@ -34,4 +32,4 @@ class SentTexts:
                 edited.append(WorkspaceEdit(file.path, start, end, file.text[start:new_end], text_sum(file.text)))
             if file.open:
                 self._texts[update.workspace, file.path] = file.text
-        return replace(update, changed=tuple(whole), edited=tuple(edited))
+        return ShortUpdate(update.workspace, tuple(whole), update.removed, tuple(edited))

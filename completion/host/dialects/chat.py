@@ -5,9 +5,7 @@ Source: OpenAI API reference, "Chat Completions".
 
 from __future__ import annotations
 
-import json
-import time
-import uuid
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -15,13 +13,11 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.openai import GenerationBody, max_tokens_of, stop_list, usage
+from completion.host.dialects.openai import GenerationBody, OpenAiReply, max_tokens_of
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import Body, ClientModel, sampling_of
+from completion.host.dialects.schema import ClientModel, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.process.clients import conversation_key
-from completion.host.services import Host
-from completion.host.stream import sse_message
 from completion.instruct import instruct_request
 from completion.request import MAX_TOKENS_LIMIT, CompletionRequest, Message
 
@@ -55,20 +51,14 @@ class ChatBody(GenerationBody, extra="allow"):
     n_predict: int | None = None  # llama.cpp's name of it
 
 
-_BODY = Body(ChatBody)
-
-
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/chat/completions`."""
-    host: Host = request.app.state.host
-    body = await _BODY.read(request)
-    with_usage = body.stream_options is not None and body.stream_options.include_usage
-    reply = _Reply(host.state.status.model, with_usage=with_usage)
-    chunk = reply.chunk if body.stream else None
+    body = await ChatBody.read(request)
+    reply = _Reply(request, with_usage=body.wants_usage)
     completion_request = chat_request(body)
     if body.n_predict == 0:  # llama.vim warms a cache so, but the question that follows is another conversation
         return JSONResponse(reply.whole(Answer("", finish="length")))
-    return await reply_with(request, completion_request, reply.whole, chunk, stops=stop_list(body.stop))
+    return await reply_with(request, completion_request, reply, body.stop, stream=bool(body.stream))
 
 
 def chat_request(body: ChatBody) -> CompletionRequest:
@@ -95,27 +85,16 @@ def chat_request(body: ChatBody) -> CompletionRequest:
     return replace(request, document=conversation_key(messages))
 
 
-class _Reply:
-    """Builds the JSON objects of one reply, all with the same id."""
+class _Reply(OpenAiReply):
+    """The JSON objects of one reply."""
 
-    def __init__(self, model: str, *, with_usage: bool) -> None:
-        self._frame = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": model}
-        self._with_usage = with_usage
-        self._role: dict[str, str] = {"role": "assistant"}  # of the first chunk only
+    id_start = "chatcmpl-"
+    kinds = "chat.completion", "chat.completion.chunk"
+    _role: Mapping[str, str] = {"role": "assistant"}  # of the first part only
 
-    def whole(self, answer: Answer) -> dict[str, Any]:
-        """Return the reply."""
-        message = {"role": "assistant", "content": answer.text, "refusal": None}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish}
-        return self._frame | {"object": "chat.completion", "choices": [choice], "usage": usage(answer.statistics)}
-
-    def chunk(self, answer: Answer) -> bytes:
-        """Return the new text; at the end the usage and [DONE] as well."""
-        delta, self._role = self._role | {"content": answer.new}, {}
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": answer.finish or None}
-        messages: list[dict[str, Any]] = [{"choices": [choice]}]
-        if answer.finish and self._with_usage:
-            messages.append({"choices": [], "usage": usage(answer.statistics)})
-        frame = self._frame | {"object": "chat.completion.chunk"}
-        encoded = b"".join(sse_message(json.dumps(frame | message).encode()) for message in messages)
-        return encoded + sse_message(b"[DONE]") if answer.finish else encoded
+    def content(self, text: str, *, is_part: bool) -> dict[str, Any]:
+        """Return the message of an assistant, or what is new in it."""
+        if not is_part:
+            return {"message": {"role": "assistant", "content": text, "refusal": None}, "logprobs": None}
+        delta, self._role = {**self._role, "content": text}, {}
+        return {"delta": delta, "logprobs": None}

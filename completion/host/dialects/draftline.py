@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
-from dataclasses import replace
+from contextlib import aclosing, suppress
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from completion.edits import NextEdits
+from completion.errors import CancelledError, DraftlineError
 from completion.host.dialects.schema import CLOSING, WORKSPACE, read_next_edit, read_request
+from completion.host.errors import error_body
 from completion.host.job import Job, Urgency
 from completion.host.services import Host, sender
-from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message, with_errors
+from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message
 from completion.host.wire import encode
 
 
@@ -24,20 +28,26 @@ async def complete(request: Request) -> Response:
         stream.submit()
 
     async def messages() -> AsyncGenerator[bytes]:
-        if wait:
-            await stream.submit_when_ready()
-        async for event in stream.events():
-            yield sse_message(encode(event))
+        try:
+            if wait:
+                await stream.submit_when_ready()
+            async for event in stream.answers():
+                yield sse_message(encode(event))
+        except DraftlineError as error:
+            yield sse_message(json.dumps(error_body(error)).encode(), event="error")
 
-    return EventStreamResponse(with_errors(messages()), on_close=stream.close)
+    return EventStreamResponse(messages(), on_close=stream.close)
 
 
 async def next_edit(request: Request) -> Response:
     """Serve `POST /v1/next-edit`: what the user's last edits imply for the rest of a document, as JSON."""
     host: Host = request.app.state.host
-    answer = host.ask_next_edits(await read_next_edit(request), sender(request))
-    async with cancel_when_gone(request, answer):
-        return Response(encode(await answer.edits()), media_type="application/json")
+    stream, edits = host.open_stream(await read_next_edit(request), sender(request)), NextEdits()
+    stream.submit()
+    async with cancel_when_gone(request, stream), aclosing(stream.answers()) as answers:
+        with suppress(CancelledError):
+            edits = await anext(answers)
+    return Response(encode(edits), media_type="application/json")
 
 
 async def prepare(request: Request) -> Response:
@@ -50,9 +60,7 @@ async def prepare(request: Request) -> Response:
 async def workspace(request: Request) -> Response:
     """Serve `POST /v1/workspace`: queue changes of a workspace. They are accepted before the model is loaded, too."""
     host: Host = request.app.state.host
-    update = await WORKSPACE.read(request)
-    own = replace(update, workspace=host.clients.workspace(sender(request), update.workspace))
-    own = host.open_texts.whole(own)
+    own = host.open_texts.whole(host.clients.own(sender(request), await WORKSPACE.read(request)))
     host.worker.submit(Job(Urgency.WORKSPACE, own, deliver=lambda _: None))
     return Response(status_code=202)
 

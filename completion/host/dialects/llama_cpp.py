@@ -5,26 +5,26 @@ Source: tools/server/README.md of llama.cpp, sections "POST /completion", "POST 
 
 from __future__ import annotations
 
-import json
+import math
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, model_validator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
-from completion.host.dialects.openai import Stops, single_prompt, stop_list
-from completion.host.dialects.reply_text import Answer, IsOver, reply_with
-from completion.host.dialects.schema import Body, ClientModel, sampling_of
+from completion.host.dialects.marked_prompt import marked_request
+from completion.host.dialects.openai import single_prompt
+from completion.host.dialects.reply_text import Answer, Reply, reply_with
+from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 from completion.host.services import Host, sender
-from completion.host.stream import sse_message
-from completion.request import ContextFile, Sampling
+from completion.request import CompletionRequest, ContextFile, Sampling
 from completion.version import version
 
 _MAX_TOKENS = 128
 """Maximum number of generated tokens, also where a client sends -1 for "no limit": a code completion needs one."""
-_NAMES = {"suggestions": "n_cmpl"}
 _MAX_FIELDS = 64
 """Maximum number of `response_fields`; the event loop looks up each of them."""
 
@@ -74,21 +74,18 @@ class CompletionBody(_Options):
     prompt: str | list[str]
 
 
-_INFILL = Body(InfillBody)
-_COMPLETION = Body(CompletionBody)
-
-
 async def infill(request: Request) -> Response:
     """Serve `POST /infill`; with `n_predict` 0, only warm the cache."""
-    body = await _INFILL.read(request)
+    body = await InfillBody.read(request)
     context = tuple(ContextFile(extra.filename, extra.text) for extra in body.input_extra)
-    return await _complete(request, body, PromptParts(body.input_prefix + body.prompt, body.input_suffix, context))
+    asked = CompletionRequest(body.input_prefix + body.prompt, body.input_suffix, context=context)
+    return await _complete(request, body, asked)
 
 
 async def completion(request: Request) -> Response:
     """Serve `POST /completion`, whose prompt may have markers; with `n_predict` 0, only warm the cache."""
-    body = await _COMPLETION.read(request)
-    return await _complete(request, body, prompt_parts(single_prompt(body.prompt)))
+    body = await CompletionBody.read(request)
+    return await _complete(request, body, marked_request(single_prompt(body.prompt)))
 
 
 async def props(request: Request) -> Response:
@@ -111,21 +108,16 @@ def token_limit(requested: int | None) -> int:
     return min(requested, _MAX_TOKENS) if requested is not None and requested > 0 else _MAX_TOKENS
 
 
-async def _complete(request: Request, body: _Options, parts: PromptParts) -> Response:
+async def _complete(request: Request, body: _Options, asked: CompletionRequest) -> Response:
     host: Host = request.app.state.host
     requested = body.max_tokens if body.n_predict is None else body.n_predict
-    completion_request = request_of(
-        parts, suggestions=body.n_cmpl, max_tokens=token_limit(requested), sampling=_sampling(body)
+    completion_request = replace(
+        asked, suggestions=body.n_cmpl, max_tokens=token_limit(requested), sampling=_sampling(body)
     )
     if requested == 0:
         host.prepare(completion_request, sender(request))
         return JSONResponse(_selected({"content": "", "stop": True}, body))
-    reply = _Reply(host.state.status.model, body)
-    chunk = reply.chunk if body.stream else None
-    is_over = _time_limit(body.t_max_predict_ms)
-    return await reply_with(
-        request, completion_request, reply.whole, chunk, stops=stop_list(body.stop), is_over=is_over, names=_NAMES
-    )
+    return await reply_with(request, completion_request, _Reply(request, body), body.stop, stream=body.stream)
 
 
 def _sampling(body: _Options) -> Sampling:
@@ -134,26 +126,22 @@ def _sampling(body: _Options) -> Sampling:
     return sampling_of(body.temperature if is_sampled else 0.0, body.top_p, body.min_p, body.seed)
 
 
-def _time_limit(limit_ms: float) -> IsOver:
-    """Return a predicate that ends a reply `limit_ms` after its first character, once it has a whole line; 0: never."""
-    first: list[float] = []
+class _Reply(Reply):
+    """The JSON objects of one reply."""
 
-    def is_over(text: str, is_complete: bool) -> bool:  # noqa: FBT001 - the form of an `IsOver`
-        now = time.perf_counter()
-        if text and not first:
-            first.append(now)
-        has_line = is_complete or "\n" in text
-        return limit_ms > 0 and bool(first) and has_line and 1e3 * (now - first[0]) > limit_ms
+    names: Mapping[str, str] = {**Reply.names, "suggestions": "n_cmpl"}
 
-    return is_over
-
-
-class _Reply:
-    """Builds the JSON objects of one reply."""
-
-    def __init__(self, model: str, body: _Options) -> None:
-        self._model = model
+    def __init__(self, request: Request, body: _Options) -> None:
+        super().__init__(request)
         self._body = body
+        self._ends_s = math.inf  # `t_max_predict_ms` after the first character
+
+    def is_over(self, text: str, *, is_complete: bool) -> bool:
+        """Return whether its time is over; it ends with a whole line."""
+        now_s, limit_ms = time.perf_counter(), self._body.t_max_predict_ms
+        if text and limit_ms > 0:
+            self._ends_s = min(self._ends_s, now_s + limit_ms / 1e3)
+        return now_s > self._ends_s and (is_complete or "\n" in text)
 
     def whole(self, answer: Answer) -> Any:  # noqa: ANN401 - an object, or several where the client wants more than one
         """Return the selected fields of the text with counts and times; for several completions a list."""
@@ -161,11 +149,10 @@ class _Reply:
         replies = [_selected(self._final(index, text, answer), self._body) for index, text in enumerate(texts)]
         return replies if self._body.n_cmpl > 1 else replies[0]
 
-    def chunk(self, answer: Answer) -> bytes:
+    def parts(self, answer: Answer) -> list[dict[str, Any]]:
         """Return the new text of the first completion, at its end with counts and times."""
         unfinished = {"index": 0, "content": answer.new, "stop": False}
-        chunk = self._final(0, answer.new, answer) if answer.finish else unfinished
-        return sse_message(json.dumps(chunk).encode())
+        return [self._final(0, answer.new, answer) if answer.finish else unfinished]
 
     def _final(self, index: int, text: str, answer: Answer) -> dict[str, Any]:
         counts = answer.statistics
@@ -174,7 +161,7 @@ class _Reply:
             "index": index,
             "content": text,
             "stop": True,
-            "model": self._model,
+            "model": self.model,
             "stop_type": "limit" if answer.finish == "length" else "eos",
             "tokens_predicted": generated,
             "tokens_evaluated": computed,

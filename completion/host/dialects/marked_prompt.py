@@ -6,11 +6,9 @@ of the parts was. Only the addresses that call this module read markers. In ever
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from completion.language_ids import language_of
 from completion.prompt.fim_format import FORMATS, FimFormat
-from completion.request import CompletionRequest, ContextFile, Layout, Sampling
+from completion.request import CompletionRequest, ContextFile, Layout
 
 _FAMILIES = (
     *(fim_format for fim_format in FORMATS if fim_format.name != "CodeLlama"),
@@ -25,58 +23,23 @@ _MAX_NAME = 1_000
 """Maximum length of a path and of a repository's name in characters, of which the end is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptParts:
-    """The parts of a prompt.
+def marked_request(prompt: str) -> CompletionRequest:
+    """Return the request for the text at the cursor in a prompt, as draftline's own clients would make it.
 
-    Attributes:
-        prefix: Text before the cursor.
-        suffix: Text after the cursor; None if the prompt only continues.
-        context: Parts of other files, in the client's order.
-        path: Path of the document, "" if unknown.
-        repository: Name of the repository, "" if unknown.
-    """
-
-    prefix: str
-    suffix: str | None = None
-    context: tuple[ContextFile, ...] = ()
-    path: str = ""
-    repository: str = ""
-
-
-def prompt_parts(prompt: str) -> PromptParts:
-    """Return the parts of a prompt; one without a family's markers in a known order is a prefix as a whole.
+    A prompt without a family's markers in a known order is a prefix as a whole. One without a suffix only continues.
 
     Known orders: prefix, suffix; suffix, prefix; "SPM variant 2" of "Efficient Training of Language Models to Fill in
     the Middle", section 3; each of them after a header of a repository's name and files; such a header alone.
     """
     text = prompt.lstrip()
     for family in _FAMILIES:
-        parts = _parts_of(text.removeprefix(family.begin), family)
-        if parts is not None:
-            return parts
-    return PromptParts(prompt)
+        request = _request_of(text.removeprefix(family.begin), family)
+        if request is not None:
+            return request
+    return CompletionRequest(prompt, layout=Layout.PREFIX_ONLY)
 
 
-def request_of(
-    parts: PromptParts, *, max_tokens: int, suggestions: int = 1, sampling: Sampling | None = None
-) -> CompletionRequest:
-    """Return the request for the text at the cursor between the parts, as draftline's own clients would make it."""
-    return CompletionRequest(
-        prefix=parts.prefix,
-        suffix=parts.suffix or "",
-        language=language_of(parts.path.strip()),
-        path=parts.path,
-        repository=parts.repository,
-        context=parts.context,
-        layout=Layout.PREFIX_ONLY if parts.suffix is None else None,
-        suggestions=suggestions,
-        max_tokens=max_tokens,
-        sampling=sampling or Sampling(),
-    )
-
-
-def _parts_of(text: str, family: FimFormat) -> PromptParts | None:
+def _request_of(text: str, family: FimFormat) -> CompletionRequest | None:
     header_markers = tuple(marker for marker in (family.repository, family.file_separator) if marker)
     if not text.startswith((*header_markers, family.prefix, family.suffix)):
         return None
@@ -107,18 +70,23 @@ def _prefix_and_suffix(text: str, family: FimFormat) -> tuple[str, str] | None:
     return prefix, suffix
 
 
-def _with_header(header: str, family: FimFormat, prefix: str, suffix: str | None) -> PromptParts:
-    """Return the parts with those of the header: "REPOSITORY name, SEPARATOR path, text, ..., SEPARATOR path"."""
+def _with_header(header: str, family: FimFormat, prefix: str, suffix: str | None) -> CompletionRequest:
+    """Return a request with the parts of the header: "REPOSITORY name, SEPARATOR path, text, ..., SEPARATOR path"."""
     separator = family.file_separator
     first, found, rest = header.partition(separator) if separator else (header, "", "")
     files = rest.rsplit(separator, _MAX_FILES)[-_MAX_FILES:] if found else []
     repository = first.removeprefix(family.repository).strip()[-_MAX_NAME:]
-    if not files:
-        return PromptParts(prefix, suffix, repository=repository)
-    *others, own = files
+    *others, own = files or [""]
     path, _, above = own.partition("\n")
-    context = tuple(_context_file(other) for other in others if other.strip())
-    return PromptParts(above + prefix, suffix, context, path[-_MAX_NAME:], repository)
+    return CompletionRequest(
+        prefix=above + prefix,
+        suffix=suffix or "",
+        language=language_of(path[-_MAX_NAME:].strip()),
+        path=path[-_MAX_NAME:],
+        repository=repository,
+        context=tuple(_context_file(other) for other in others if other.strip()),
+        layout=Layout.PREFIX_ONLY if suffix is None else None,
+    )
 
 
 def _context_file(text: str) -> ContextFile:

@@ -5,20 +5,16 @@ Source: src/mistralai/models/fimcompletionrequest.py of Mistral's Python client.
 
 from __future__ import annotations
 
-import json
-import time
-import uuid
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from completion.host.dialects.marked_prompt import request_of
-from completion.host.dialects.openai import Stops, max_tokens_of, parts_of, stop_list, usage
+from completion.host.dialects.openai import OpenAiReply, max_tokens_of, request_at, usage
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import Body, ClientModel, sampling_of
-from completion.host.services import Host
-from completion.host.stream import sse_message
+from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 
 
 class FimBody(ClientModel):
@@ -34,51 +30,32 @@ class FimBody(ClientModel):
     stream: bool | None = None
 
 
-_BODY = Body(FimBody)
-
-
 async def fim_completions(request: Request) -> Response:
     """Serve `POST /v1/fim/completions`."""
-    host: Host = request.app.state.host
-    body = await _BODY.read(request)
-    completion_request = request_of(
-        parts_of(body.prompt, body.suffix),
+    body = await FimBody.read(request)
+    completion_request = replace(
+        request_at(body.prompt, body.suffix),
         max_tokens=max_tokens_of(body.max_tokens),
         sampling=sampling_of(body.temperature, body.top_p, seed=body.random_seed),
     )
-    reply = _Reply(host.state.status.model)
-    chunk = reply.chunk if body.stream else None
-    return await reply_with(
-        request,
-        completion_request,
-        reply.whole,
-        chunk,
-        stops=stop_list(body.stop),
-        names={"sampling.seed": "random_seed"},
-    )
+    reply = _Reply(request, with_usage=False)
+    return await reply_with(request, completion_request, reply, body.stop, stream=bool(body.stream))
 
 
-class _Reply:
-    """Builds the JSON objects of one completion, all with the same id."""
+class _Reply(OpenAiReply):
+    """The JSON objects of one completion, which is the message of an assistant."""
 
-    def __init__(self, model: str) -> None:
-        self._frame = {"id": uuid.uuid4().hex, "created": int(time.time()), "model": model}
+    names: Mapping[str, str] = {**OpenAiReply.names, "sampling.seed": "random_seed"}
+    id_start = ""
+    kinds = "chat.completion", "chat.completion.chunk"
 
-    def whole(self, answer: Answer) -> dict[str, Any]:
-        """Return the completion as the message of an assistant."""
-        message = {"role": "assistant", "content": answer.text, "tool_calls": None, "prefix": False}
-        choice = {"index": 0, "message": message, "finish_reason": answer.finish}
-        return self._frame | {"object": "chat.completion", "choices": [choice], "usage": usage(answer.statistics)}
+    def content(self, text: str, *, is_part: bool) -> dict[str, Any]:
+        """Return the message, or what is new in it."""
+        if is_part:
+            return {"delta": {"role": "assistant", "content": text}}
+        return {"message": {"role": "assistant", "content": text, "tool_calls": None, "prefix": False}}
 
-    def chunk(self, answer: Answer) -> bytes:
-        """Return the new text; at its end the usage and [DONE]."""
-        choice = {
-            "index": 0,
-            "delta": {"role": "assistant", "content": answer.new},
-            "finish_reason": answer.finish or None,
-        }
-        chunk = self._frame | {"object": "chat.completion.chunk", "choices": [choice]}
-        if answer.finish:
-            chunk["usage"] = usage(answer.statistics)
-        end = sse_message(b"[DONE]") if answer.finish else b""
-        return sse_message(json.dumps(chunk).encode()) + end
+    def parts(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return the new text, at its end with the usage."""
+        end = {"usage": usage(answer.statistics)} if answer.finish else {}
+        return [part | end for part in super().parts(answer)]

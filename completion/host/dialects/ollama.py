@@ -6,6 +6,7 @@ Source: docs/api.md and server/routes.go of Ollama 0.32.15.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,12 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from completion.host.dialects.llama_cpp import token_limit
-from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
-from completion.host.dialects.openai import Stops, stop_list
-from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import Body, ClientModel, sampling_of
+from completion.host.dialects.marked_prompt import marked_request
+from completion.host.dialects.openai import request_at
+from completion.host.dialects.reply_text import Answer, Reply, reply_with
+from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
+from completion.request import CompletionRequest, Layout
 
 _VERSION = "0.32.15"
 """Version of Ollama whose interface this is; clients compare it with the one that they need."""
@@ -63,34 +65,20 @@ class ShowBody(ClientModel):
     name: str = ""
 
 
-_BODY = Body(GenerateBody)
-_SHOW = Body(ShowBody)
-
-
 async def generate(request: Request) -> Response:
     """Serve `POST /api/generate`; without a prompt and a suffix it only says that the model is loaded."""
-    host: Host = request.app.state.host
-    body = await _BODY.read(request)
-    options = body.options or Options()
-    reply = _Reply(host.state.status.model)
+    body = await GenerateBody.read(request)
+    options, reply = body.options or Options(), _Reply(request)
     if body.images or body.think or body.format:
         raise BodyInvalidError("format, images and think are not supported. Leave them out.")
     if not body.prompt and not body.suffix:
         return JSONResponse(reply.object("", "load"))
-    completion_request = request_of(
-        _parts_of(body),
+    completion_request = replace(
+        _request_of(body),
         max_tokens=token_limit(options.num_predict),
         sampling=sampling_of(options.temperature, options.top_p, options.min_p, options.seed),
     )
-    return await reply_with(
-        request,
-        completion_request,
-        reply.whole,
-        None if body.stream is False else reply.chunk,
-        stops=stop_list(options.stop),
-        frame=_line,
-        media_type="application/x-ndjson",
-    )
+    return await reply_with(request, completion_request, reply, options.stop, stream=body.stream is not False)
 
 
 async def tags(request: Request) -> Response:
@@ -104,7 +92,7 @@ async def tags(request: Request) -> Response:
 async def show(request: Request) -> Response:
     """Serve `POST /api/show`: what the model can do and how much it can read, whatever the name is."""
     host: Host = request.app.state.host
-    await _SHOW.read(request)
+    await ShowBody.read(request)
     context_tokens = host.state.status.context_tokens
     return JSONResponse({
         "modelfile": "",
@@ -122,35 +110,34 @@ async def version(request: Request) -> Response:  # noqa: ARG001 - a handler's f
     return JSONResponse({"version": _VERSION})
 
 
-def _parts_of(body: GenerateBody) -> PromptParts:
-    """Return the parts of the prompt. As in Ollama, a raw prompt is a whole one, whatever the suffix is."""
-    if body.suffix is None:
-        return prompt_parts(body.prompt)
-    as_it_stands = PromptParts(body.prompt, body.suffix)
-    if body.raw:
-        marked = prompt_parts(body.prompt)
-        return marked if marked.suffix is not None else as_it_stands
-    return as_it_stands
+def _request_of(body: GenerateBody) -> CompletionRequest:
+    """Return the request of the prompt. As in Ollama, a raw prompt is a whole one, whatever the suffix is."""
+    if body.raw and (marked := marked_request(body.prompt)).layout is not Layout.PREFIX_ONLY:
+        return marked
+    return request_at(body.prompt, body.suffix)
 
 
-class _Reply:
-    """Builds the JSON objects of one reply."""
+class _Reply(Reply):
+    """The JSON objects of one reply, each on a line of a stream."""
 
-    def __init__(self, model: str) -> None:
-        self._model = model
+    media_type = "application/x-ndjson"
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         """Return the text with counts and times."""
         return self._finished(answer.text, answer)
 
-    def chunk(self, answer: Answer) -> bytes:
-        """Return the new text as a line, and at the end counts and times as another."""
-        line = _line(json.dumps(self.object(answer.new)).encode()) if answer.new else b""
-        return line + (_line(json.dumps(self._finished("", answer)).encode()) if answer.finish else b"")
+    def parts(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return the new text, and at the end counts and times apart."""
+        new = [self.object(answer.new)] if answer.new else []
+        return [*new, self._finished("", answer)] if answer.finish else new
+
+    def encoded(self, part: dict[str, Any]) -> bytes:
+        """Return an object as a line."""
+        return json.dumps(part).encode() + b"\n"
 
     def object(self, text: str, done_reason: str = "") -> dict[str, Any]:
         """Return a reply without counts, finished if it has a reason."""
-        reply = {"model": self._model, "created_at": datetime.now(UTC).isoformat(), "response": text}
+        reply = {"model": self.model, "created_at": datetime.now(UTC).isoformat(), "response": text}
         return reply | ({"done": True, "done_reason": done_reason} if done_reason else {"done": False})
 
     def _finished(self, text: str, answer: Answer) -> dict[str, Any]:
@@ -163,10 +150,6 @@ class _Reply:
             "eval_count": counts.generated_tokens,
             "eval_duration": _nanoseconds(counts.decode_ms),
         }
-
-
-def _line(message: bytes) -> bytes:
-    return message + b"\n"
 
 
 def _nanoseconds(milliseconds: float) -> int:

@@ -6,18 +6,17 @@ Source: OpenAI API reference, "Completions (legacy)".
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Any
 
-from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
-from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import MAX_STOPS, Body, ClientModel, sampling_of
+from completion.host.dialects.marked_prompt import marked_request
+from completion.host.dialects.reply_text import Answer, Reply, reply_with
+from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 from completion.host.errors import BodyInvalidError
 from completion.host.services import Host
 from completion.host.stream import sse_message
@@ -25,8 +24,6 @@ from completion.request import MAX_TOKENS_LIMIT, CompletionRequest, Statistics
 
 DEFAULT_MAX_TOKENS = 128
 """Maximum number of generated tokens where a client names none."""
-
-Stops = str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None
 
 
 class StreamOptions(ClientModel):
@@ -47,6 +44,11 @@ class GenerationBody(ClientModel):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
 
+    @property
+    def wants_usage(self) -> bool:
+        """Whether a streamed reply ends with the numbers of tokens."""
+        return self.stream_options is not None and self.stream_options.include_usage
+
 
 class CompletionBody(GenerationBody):
     """The body of `/v1/completions`: the fields that have an effect. `model` and others are accepted and ignored."""
@@ -57,17 +59,11 @@ class CompletionBody(GenerationBody):
     logprobs: int | None = None
 
 
-_BODY = Body(CompletionBody)
-
-
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/completions`."""
-    host: Host = request.app.state.host
-    body = await _BODY.read(request)
-    with_usage = body.stream_options is not None and body.stream_options.include_usage
-    reply = _Reply(host.state.status.model, with_usage=with_usage)
-    chunk = reply.chunk if body.stream else None
-    return await reply_with(request, completion_request(body), reply.whole, chunk, stops=stop_list(body.stop))
+    body = await CompletionBody.read(request)
+    reply = OpenAiReply(request, with_usage=body.wants_usage)
+    return await reply_with(request, completion_request(body), reply, body.stop, stream=bool(body.stream))
 
 
 async def models(request: Request) -> Response:
@@ -85,8 +81,8 @@ def completion_request(body: CompletionBody) -> CompletionRequest:
     """
     if body.echo or body.logprobs:  # DeepSeek's documented request has `"logprobs": 0`
         raise BodyInvalidError("echo and logprobs are not supported. Leave them out.")
-    return request_of(
-        parts_of(single_prompt(body.prompt), body.suffix),
+    return replace(
+        request_at(single_prompt(body.prompt), body.suffix),
         suggestions=body.n or 1,
         max_tokens=max_tokens_of(body.max_tokens),
         sampling=sampling_of(body.temperature, body.top_p, seed=body.seed),
@@ -105,9 +101,9 @@ def single_prompt(prompt: str | list[str]) -> str:
     return prompts[0]
 
 
-def parts_of(prompt: str, suffix: str | None) -> PromptParts:
-    """Return the parts of a prompt. Beside a suffix, even an empty one, it is a document's text as it stands."""
-    return prompt_parts(prompt) if suffix is None else PromptParts(prompt, suffix)
+def request_at(prompt: str, suffix: str | None) -> CompletionRequest:
+    """Return the request of a prompt. Beside a suffix, even an empty one, it is a document's text as it stands."""
+    return marked_request(prompt) if suffix is None else CompletionRequest(prompt, suffix)
 
 
 def max_tokens_of(requested: int | None, default: int = DEFAULT_MAX_TOKENS) -> int:
@@ -118,50 +114,48 @@ def max_tokens_of(requested: int | None, default: int = DEFAULT_MAX_TOKENS) -> i
     return default if requested is None or requested == -1 else min(requested, MAX_TOKENS_LIMIT)
 
 
-def stop_list(stops: Stops) -> list[str]:
-    """Return the stop strings as a list."""
-    return [stops] if isinstance(stops, str) else stops or []
-
-
 def usage(statistics: Statistics) -> dict[str, int]:
     """Return the numbers of tokens as OpenAI counts them."""
     prompt, generated = statistics.prompt_tokens, statistics.generated_tokens
     return {"prompt_tokens": prompt, "completion_tokens": generated, "total_tokens": prompt + generated}
 
 
-class _Reply:
-    """Builds the JSON objects of one completion, all with the same id."""
+class OpenAiReply(Reply):
+    """The JSON objects of one completion, all with the same id.
 
-    def __init__(self, model: str, *, with_usage: bool) -> None:
-        self._frame = {
-            "id": f"cmpl-{uuid.uuid4().hex}",
-            "object": "text_completion",
-            "created": int(time.time()),
-            "model": model,
-        }
+    Attributes:
+        id_start: Start of the id.
+        kinds: Types of a whole reply and of a part of one.
+    """
+
+    end = sse_message(b"[DONE]")
+    id_start = "cmpl-"
+    kinds = "text_completion", "text_completion"
+
+    def __init__(self, request: Request, *, with_usage: bool) -> None:
+        super().__init__(request)
+        self._frame = {"id": f"{self.id_start}{uuid.uuid4().hex}", "created": int(time.time()), "model": self.model}
         self._with_usage = with_usage
+
+    def content(self, text: str, *, is_part: bool) -> dict[str, Any]:  # noqa: ARG002 - for chats
+        """Return what a choice has of a text, or of a part of one."""
+        return {"text": text, "logprobs": None}
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         """Return all choices."""
-        texts = (answer.text, *answer.others)
-        choices = [_choice(index, text, answer.finish) for index, text in enumerate(texts)]
-        return self._frame | {"choices": choices, "usage": usage(answer.statistics)}
-
-    def chunk(self, answer: Answer) -> bytes:
-        """Return the first choice's new text; at its end each other choice whole, the usage and [DONE]."""
-        messages: list[dict[str, Any]] = [{"choices": [_choice(0, answer.new, answer.finish)]}]
-        if not answer.finish:
-            return self._encoded(messages)
-        messages += [
-            {"choices": [_choice(index, text, answer.finish)]} for index, text in enumerate(answer.others, start=1)
+        choices = [
+            {"index": index, **self.content(text, is_part=False), "finish_reason": answer.finish}
+            for index, text in enumerate((answer.text, *answer.others))
         ]
-        if self._with_usage:
-            messages.append({"choices": [], "usage": usage(answer.statistics)})
-        return self._encoded(messages) + sse_message(b"[DONE]")
+        return self._frame | {"object": self.kinds[0], "choices": choices, "usage": usage(answer.statistics)}
 
-    def _encoded(self, messages: list[dict[str, Any]]) -> bytes:
-        return b"".join(sse_message(json.dumps(self._frame | message).encode()) for message in messages)
-
-
-def _choice(index: int, text: str, finish: str) -> dict[str, Any]:
-    return {"index": index, "text": text, "logprobs": None, "finish_reason": finish or None}
+    def parts(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return the first choice's new text; at its end each other choice whole, and the usage."""
+        texts = (answer.new, *answer.others) if answer.finish else (answer.new,)
+        parts: list[dict[str, Any]] = [
+            {"choices": [{"index": index, **self.content(text, is_part=True), "finish_reason": answer.finish or None}]}
+            for index, text in enumerate(texts)
+        ]
+        if answer.finish and self._with_usage:
+            parts.append({"choices": [], "usage": usage(answer.statistics)})
+        return [self._frame | {"object": self.kinds[1]} | part for part in parts]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 from typing import Any
 
 from starlette.requests import Request
@@ -14,29 +13,14 @@ from starlette.responses import JSONResponse, Response
 
 from completion.errors import DraftlineError
 from completion.host.dialects.error_shapes import error_shape
-from completion.host.dialects.schema import check_request
+from completion.host.dialects.schema import Stops, check_request
 from completion.host.dialects.stop_strings import StopStrings
 from completion.host.services import Host, sender
-from completion.host.stream import CompletionStream, EventStreamResponse, cancel_when_gone, sse_message
+from completion.host.stream import EventStreamResponse, RequestStream, cancel_when_gone, sse_message
 from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion
 
 _LENGTH_REASONS = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})
-_NAMES = {
-    "suggestions": "n",
-    "sampling.temperature": "temperature",
-    "sampling.top_p": "top_p",
-    "sampling.min_p": "min_p",
-    "sampling.seed": "seed",
-}
-"""What other interfaces call the fields of a request."""
 _MAY_BE_REPLACED = frozenset(")]}>\"'`")
-
-IsOver = Callable[[str, bool], bool]
-"""Says of the text so far, and of whether it is complete, whether the reply ends there."""
-
-
-def _never(_text: str, _is_complete: bool) -> bool:  # noqa: FBT001 - the form of an `IsOver`
-    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,67 +43,94 @@ class Answer:
     statistics: Statistics = field(default_factory=Statistics)
 
 
+class Reply:
+    """The form of one reply in an interface, which is a subclass.
+
+    Attributes:
+        model: Name of the host's model.
+        media_type: Type of a streamed reply.
+        end: What ends a stream.
+        names: What the interface calls the fields of a request.
+    """
+
+    media_type = "text/event-stream"
+    end = b""
+    names: Mapping[str, str] = {
+        "suggestions": "n",
+        "sampling.temperature": "temperature",
+        "sampling.top_p": "top_p",
+        "sampling.min_p": "min_p",
+        "sampling.seed": "seed",
+    }
+
+    def __init__(self, request: Request) -> None:
+        host: Host = request.app.state.host
+        self.model = host.state.status.model
+
+    def whole(self, answer: Answer) -> Any:  # noqa: ANN401 - an object, or several in some interfaces
+        """Return the JSON value of a finished reply."""
+        raise NotImplementedError
+
+    def parts(self, answer: Answer) -> list[dict[str, Any]]:
+        """Return the JSON objects that a stream has for what is new in an answer."""
+        raise NotImplementedError
+
+    def is_over(self, text: str, *, is_complete: bool) -> bool:  # noqa: ARG002 - a subclass looks at them
+        """Return whether the reply ends before the engine does.
+
+        Args:
+            text: The text so far.
+            is_complete: Whether it is complete.
+        """
+        return False
+
+    def encoded(self, part: dict[str, Any]) -> bytes:
+        """Return an object as a message of a stream."""
+        return sse_message(json.dumps(part).encode())
+
+
 async def reply_with(
-    request: Request,
-    completion_request: CompletionRequest,
-    whole: Callable[[Answer], Any],
-    chunk: Callable[[Answer], bytes] | None = None,
-    *,
-    stops: Sequence[str] = (),
-    is_over: IsOver = _never,
-    names: Mapping[str, str] = MappingProxyType({}),
-    frame: Callable[[bytes], bytes] = sse_message,
-    media_type: str = "text/event-stream",
+    request: Request, completion_request: CompletionRequest, reply: Reply, stops: Stops = None, *, stream: bool
 ) -> Response:
     """Complete a request and answer in an interface's form.
 
     Args:
         request: The HTTP request.
         completion_request: What to complete.
-        whole: Returns the JSON value of a finished reply.
-        chunk: Returns the messages for what is new in an answer; None for a reply that is not streamed.
+        reply: The form.
         stops: Stop strings; the text ends before the first of them.
-        is_over: Decides whether the reply ends before the engine does.
-        names: What the interface calls fields that have other names in most interfaces.
-        frame: Encodes one message of a stream.
-        media_type: Type of a streamed reply.
+        stream: Whether the reply is streamed.
 
     Raises:
         DraftlineError: The request was refused, or failed before the reply began.
     """
     host: Host = request.app.state.host
-    check_request(completion_request, {**_NAMES, **names})
-    stream = host.open_stream(completion_request, sender(request))
-    stream.submit()
-    states = answers(stream, completion_request, stops, is_over)
-    if chunk is not None:
-        messages = _messages(states, chunk, lambda error: frame(_error_line(error, request.url.path)))
-        return EventStreamResponse(messages, stream.close, media_type)
+    check_request(completion_request, reply.names)
+    events = host.open_stream(completion_request, sender(request))
+    events.submit()
+    search = StopStrings([stops] if isinstance(stops, str) else stops or ())
+    answers = _answers(events, completion_request, search, reply)
+    if stream:
+        return EventStreamResponse(_messages(answers, reply, request.url.path), events.close, reply.media_type)
     last = Answer("", finish="stop")
-    async with cancel_when_gone(request, stream), aclosing(states):
-        async for answer in states:
+    async with cancel_when_gone(request, events), aclosing(answers):
+        async for answer in answers:
             last = answer
-    return JSONResponse(whole(last))
+    return JSONResponse(reply.whole(last))
 
 
-async def answers(
-    stream: CompletionStream, request: CompletionRequest, stops: Sequence[str], is_over: IsOver = _never
+async def _answers(
+    stream: RequestStream[CompletionEvent], request: CompletionRequest, search: StopStrings, reply: Reply
 ) -> AsyncGenerator[Answer]:
     """Yield the reply after every event, up to one with `finish`, then close the stream.
-
-    Args:
-        stream: A stream whose request is queued.
-        request: That request.
-        stops: Stop strings; the text ends before the first of them.
-        is_over: Decides whether the reply ends before the engine does.
 
     Raises:
         DraftlineError: The request failed.
     """
-    sent, searched = "", StopStrings(stops)
-    async with aclosing(stream.events()) as events:
+    sent = ""
+    async with aclosing(stream.answers()) as events:
         async for event in events:
-            answer = _answer(event, sent, request, searched, is_over)
+            answer = _answer(event, sent, request, search, reply)
             sent += answer.new
             yield answer
             if answer.finish:
@@ -140,19 +151,17 @@ def plain_text(suggestion: Suggestion, suffix: str) -> str:
     return text[:at] if at >= 0 else text
 
 
-def _answer(
-    event: CompletionEvent, sent: str, request: CompletionRequest, stops: StopStrings, is_over: IsOver
-) -> Answer:
+def _answer(event: CompletionEvent, sent: str, request: CompletionRequest, search: StopStrings, reply: Reply) -> Answer:
     complete = [plain_text(suggestion, request.suffix) for suggestion in event.suggestions[: event.whole]]
     growing = [_certain(suggestion.text, request.suffix) for suggestion in event.suggestions[:1]]
     texts = complete or ([] if event.done else growing) or [""]
     is_complete = event.done or bool(complete)
-    text, stopped = stops.text_before(texts[0], done=is_complete)
+    text, stopped = search.text_before(texts[0], done=is_complete)
     if event.done:
         finish = "length" if event.stop_reason in _LENGTH_REASONS and not stopped else "stop"
     else:
-        finish = "stop" if (stopped and not complete) or is_over(text, is_complete) else ""
-    others = tuple(stops.text_before(other, done=True)[0] for other in texts[1:])
+        finish = "stop" if (stopped and not complete) or reply.is_over(text, is_complete=is_complete) else ""
+    others = tuple(search.text_before(other, done=True)[0] for other in texts[1:])
     statistics = event.statistics or Statistics()
     generated = min(statistics.generated_tokens, request.max_tokens * request.suggestions)
     return Answer(text, text[len(sent) :], finish, others, replace(statistics, generated_tokens=generated))
@@ -164,20 +173,12 @@ def _certain(text: str, suffix: str) -> str:
     return text.partition(closer)[0].rstrip() if closer in _MAY_BE_REPLACED else text
 
 
-async def _messages(
-    states: AsyncGenerator[Answer],
-    chunk: Callable[[Answer], bytes],
-    error_message: Callable[[DraftlineError], bytes],
-) -> AsyncGenerator[bytes]:
+async def _messages(answers: AsyncGenerator[Answer], reply: Reply, path: str) -> AsyncGenerator[bytes]:
     try:
-        async with aclosing(states):
-            async for answer in states:
+        async with aclosing(answers):
+            async for answer in answers:
                 if answer.new or answer.finish:
-                    yield chunk(answer)
+                    yield b"".join(map(reply.encoded, reply.parts(answer))) + (reply.end if answer.finish else b"")
     except DraftlineError as error:
-        yield error_message(error)
-
-
-def _error_line(error: DraftlineError, path: str) -> bytes:
-    shape, _ = error_shape(error, path)
-    return json.dumps(shape if "error" in shape else {"error": shape}).encode()
+        shape, _ = error_shape(error, path)
+        yield reply.encoded(shape if "error" in shape else {"error": shape})

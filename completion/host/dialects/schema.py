@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError, with_config
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError, with_config
 from pydantic_core import CoreSchema, SchemaValidator
 from starlette.requests import Request
 
-from completion.edits import MAX_DIAGNOSTICS, MAX_EDITS, MAX_MESSAGE_CHARACTERS, Diagnostic, LineEdit, NextEditRequest
+from completion import edits, request
+from completion.edits import MAX_DIAGNOSTICS, MAX_EDITS, MAX_HISTORY_CHARACTERS, MAX_MESSAGE_CHARACTERS, NextEditRequest
+from completion.host import open_texts
 from completion.host.errors import BodyInvalidError
+from completion.host.open_texts import ShortUpdate
 from completion.request import (
-    MAX_HISTORY_CHARACTERS,
     MAX_NAME_CHARACTERS,
     MAX_NAMES,
     MAX_TOKENS_LIMIT,
     Closing,
     CompletionRequest,
-    ContextFile,
-    Message,
     Sampling,
-    WorkspaceEdit,
-    WorkspaceFile,
-    WorkspaceUpdate,
 )
 
 T = TypeVar("T")
 
-for _type in (
-    Closing,
-    CompletionRequest,
-    ContextFile,
-    Diagnostic,
-    LineEdit,
-    Message,
-    NextEditRequest,
-    Sampling,
-    WorkspaceEdit,
-    WorkspaceFile,
-    WorkspaceUpdate,
-):
-    with_config(ConfigDict(extra="forbid", strict=True))(_type)
+for _type in (each for module in (edits, request, open_texts) for each in vars(module).values()):
+    if isinstance(_type, type) and is_dataclass(_type):
+        with_config(ConfigDict(extra="forbid", strict=True))(_type)
 
 
 def _ending_at_faults(schema: Any) -> Any:  # noqa: ANN401 - a part of a core schema, which is nested like JSON
@@ -64,6 +51,11 @@ class ClientModel(BaseModel):
         schema: CoreSchema = _ending_at_faults(handler(source))
         return schema
 
+    @classmethod
+    async def read(cls, request: Request) -> Self:
+        """Read and parse a JSON body. The errors are those of `Body.read`."""
+        return await _parsed(request, cls.model_validate_json)
+
 
 class Body(Generic[T]):
     """The form of a request's body: a type of ours."""
@@ -78,25 +70,30 @@ class Body(Generic[T]):
             BodyInvalidError: The body is not valid. The message names up to five fields, without their values, which
                 may be source text.
         """
-        text = b"".join([part async for part in request.stream()])  # `Request.body` would keep it as long as the reply
-        try:
-            parsed: T = self._validator.validate_json(text)
-        except ValidationError as error:
-            faults = [
-                f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}"
-                for fault in error.errors(include_input=False, include_url=False, include_context=False)
-            ]
-            raise BodyInvalidError(f"The request's body is invalid. {'; '.join(faults[:5])}.") from None
-        return parsed
+        return await _parsed(request, self._validator.validate_json)
+
+
+async def _parsed(request: Request, parse: Callable[[bytes], T]) -> T:
+    text = b"".join([part async for part in request.stream()])  # `Request.body` would keep it as long as the reply
+    try:
+        return parse(text)
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}"
+            for fault in error.errors(include_input=False, include_url=False, include_context=False)
+        ]
+        raise BodyInvalidError(f"The request's body is invalid. {'; '.join(faults[:5])}.") from None
 
 
 REQUEST = Body(CompletionRequest)
-WORKSPACE = Body(WorkspaceUpdate)
+WORKSPACE = Body(ShortUpdate)
 CLOSING = Body(Closing)
 NEXT_EDIT = Body(NextEditRequest)
 
 MAX_STOPS = 64
 """Maximum number of stop strings in a request; the event loop searches the text for each of them."""
+Stops = str | Annotated[list[str], Field(max_length=MAX_STOPS)] | None
+"""The stop strings of a request."""
 SMALLEST_TOP_P = 1e-6
 """Minimum of `top_p`: with it, only the likeliest token is in the nucleus."""
 _MAX_SUGGESTIONS = 16

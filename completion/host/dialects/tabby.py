@@ -14,8 +14,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import Body, ClientModel, sampling_of
+from completion.host.dialects.reply_text import Answer, Reply, reply_with
+from completion.host.dialects.schema import ClientModel, sampling_of
 from completion.host.services import Host
 from completion.request import CompletionRequest, ContextFile
 from completion.version import version
@@ -57,20 +57,16 @@ class TabbyEvent(ClientModel):
     type: str
 
 
-_BODY = Body(TabbyBody)
-_EVENT = Body(TabbyEvent)
-
-
 async def completions(request: Request) -> Response:
     """Serve `POST /v1/completions` with `segments`."""
-    completion_request = _request_of(await _BODY.read(request))
-    return await reply_with(request, completion_request, _whole)
+    completion_request = _request_of(await TabbyBody.read(request))
+    return await reply_with(request, completion_request, _Reply(request), stream=False)
 
 
 async def events(request: Request) -> Response:
     """Serve `POST /v1/events`: count the event by its type and discard the rest."""
     host: Host = request.app.state.host
-    event = await _EVENT.read(request)
+    event = await TabbyEvent.read(request)
     host.metrics.client_events.labels(event.type if event.type in _EVENT_TYPES else "other").inc()
     return Response(status_code=200)
 
@@ -114,6 +110,10 @@ def _request_of(body: TabbyBody) -> CompletionRequest:
     )
 
 
-def _whole(answer: Answer) -> dict[str, Any]:
-    choices = [{"index": index, "text": text} for index, text in enumerate((answer.text, *answer.others))]
-    return {"id": f"cmpl-{uuid.uuid4()}", "choices": choices}
+class _Reply(Reply):
+    """The JSON object of one reply, which is never streamed."""
+
+    def whole(self, answer: Answer) -> dict[str, Any]:
+        """Return all choices."""
+        choices = [{"index": index, "text": text} for index, text in enumerate((answer.text, *answer.others))]
+        return {"id": f"cmpl-{uuid.uuid4()}", "choices": choices}

@@ -1,4 +1,4 @@
-"""The files of a user's engine host for one model, which no other user can access.
+"""The files of a user's engine host for one model, which no other user can access, and its exit statuses.
 
 Imports only the standard library and light modules, because the language server uses it before any model is loaded.
 """
@@ -15,6 +15,10 @@ from completion.paths import check_private, machine_state_dir, model_path, runti
 from completion.version import version
 
 DEFAULT_MODEL_NAME = "default"
+ALREADY_RUNNING = 75
+"""Exit status of a host if another process already serves this model: EX_TEMPFAIL of sysexits.h."""
+LOADING_FAILED = 70
+"""Exit status of a host if the model failed to load: EX_SOFTWARE of sysexits.h. The clients have received the error."""
 
 
 @dataclass(frozen=True, slots=True)

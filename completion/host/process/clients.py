@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from completion.request import Closing, CompletionRequest, Message
+from completion.edits import NextEditRequest
+from completion.request import Closing, CompletionRequest, Message, WorkspaceUpdate
 
 CLIENT_HEADER = "Draftline-Client"
 """Header with the client's name. The client is connected while it holds a lease with the same name."""
@@ -19,6 +21,8 @@ _CONVERSATION = "conversation:"
 """Start of the key of a conversation."""
 _COMMAND = "command:"
 """Start of the key of a text that commands of the terminal complete."""
+
+_Sent = TypeVar("_Sent", bound=CompletionRequest | NextEditRequest | WorkspaceUpdate)
 
 
 def conversation_key(messages: Sequence[Message]) -> str:
@@ -115,30 +119,22 @@ class HostClients:
             used = self._clients.pop(client)
             self._forget_unused(used.documents, used.workspaces)
 
-    def own(self, client: Client, request: CompletionRequest) -> CompletionRequest:
-        """Note the document and workspace of a client's request, and return it with keys of the client's own.
+    def own(self, client: Client, sent: _Sent) -> _Sent:
+        """Note the document and workspace of what a client sends, and return it with keys of the client's own.
 
         Two editor windows may have different texts of one document: neither ends the other's requests, and each has a
         KV session. No user's text serves another user.
         """
-        document, workspace = self.document(client, request.document), self.workspace(client, request.workspace)
-        if request.document.startswith(_CONVERSATION):
-            self._keep(document, client.user)
-        return replace(request, document=document, workspace=workspace)
-
-    def document(self, client: Client, document: str) -> str:
-        """Note a document that a client uses, and return the client's own key of it."""
-        key = client.document(document)
-        if (used := self._clients.get(client)) and document:
-            used.documents.add(key)
-        return key
-
-    def workspace(self, client: Client, workspace: str) -> str:
-        """Note a workspace that a client uses, "" for none, and return the user's own key of it."""
-        key = client.workspace(workspace)
-        if (used := self._clients.get(client)) and workspace:
-            used.workspaces.add(key)
-        return key
+        used, keys = self._clients.get(client, _Used()), dict[str, str]()
+        if isinstance(sent, CompletionRequest | NextEditRequest):
+            keys["document"] = client.document(sent.document)
+            used.documents.update([keys["document"]] if sent.document else ())
+        if isinstance(sent, CompletionRequest | WorkspaceUpdate):
+            keys["workspace"] = client.workspace(sent.workspace)
+            used.workspaces.update([keys["workspace"]] if sent.workspace else ())
+        if isinstance(sent, CompletionRequest) and sent.document.startswith(_CONVERSATION):
+            self._keep(keys["document"], client.user)
+        return replace(sent, **keys)  # type: ignore[arg-type] # each has the fields of its keys
 
     def close(self, client: Client, closing: Closing) -> None:
         """Note documents and workspaces that a client no longer uses."""

@@ -13,9 +13,6 @@ from http import HTTPStatus
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from completion.errors import DraftlineError
-from completion.host.errors import ConnectionsFullError, RequestSlowError, error_body
-
 _REQUEST_UNFINISHED = (h11.IDLE, h11.SEND_BODY)
 _MOST_CONNECTIONS = 1024
 """Maximum number of TCP connections where more files may be open: a hundred people with two windows have a thousand."""
@@ -69,12 +66,8 @@ class LimitedProtocol(H11Protocol):
         limit = self.limits.tcp_connections
         others = [each.tcp_port for each in self.connections if isinstance(each, LimitedProtocol)]
         if self.tcp_port is not None and others.count(self.tcp_port) > limit:
-            self._refuse(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                ConnectionsFullError(
-                    f"The host has reached its limit of {limit} TCP connections. Close one, or try again later."
-                ),
-            )
+            message = f"The host has reached its limit of {limit} TCP connections. Close one, or try again later."
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, "connections_full", message)
         else:
             self._watch_request()
             if self._awaits_tls:
@@ -137,13 +130,13 @@ class LimitedProtocol(H11Protocol):
             self._unfinished = self.loop.call_later(self.limits.request_s, self._end_slow_request)
 
     def _end_slow_request(self) -> None:
-        error = RequestSlowError(f"The request was incomplete after {self.limits.request_s:g} s. Send it again.")
-        self._refuse(HTTPStatus.REQUEST_TIMEOUT, error)
+        message = f"The request was incomplete after {self.limits.request_s:g} s. Send it again."
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT, "request_slow", message)
 
-    def _refuse(self, status: HTTPStatus, error: DraftlineError) -> None:
+    def _refuse(self, status: HTTPStatus, code: str, message: str) -> None:
         """Close the connection. Send an error reply first unless a reply has already begun, or TLS has not."""
         if not self._awaits_tls and self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = json.dumps(error_body(error)).encode()
+            body = json.dumps({"code": code, "message": message}).encode()
             head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
             head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
             self.transport.write(head.encode() + body)

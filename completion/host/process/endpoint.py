@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from completion.paths import check_private
+from drafting.state_files import write_state
 
 LOOPBACK = "127.0.0.1"
 
@@ -57,11 +58,8 @@ def endpoint_at(path: Path) -> Endpoint | None:
 
 def write_endpoint(path: Path, port: int, token: str) -> None:
     """Write where this process listens, to a file that only this user can read and that appears whole."""
-    path.unlink(missing_ok=True)  # a file of a host that was killed
-    unfinished = path.with_suffix(".new")
-    with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-        json.dump({"pid": os.getpid(), "port": port, "token": token}, file)
-    unfinished.replace(path)
+    path.unlink(missing_ok=True)  # a file or socket of a host that was killed
+    write_state(path, json.dumps({"pid": os.getpid(), "port": port, "token": token}).encode())
 
 
 def _listens(process_id: int, port: int) -> bool:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import DocumentRefusedError
-from completion.host.engine_protocol import EngineLike, LoadedEngine, Requests
+from completion.host.engine_protocol import EngineLike, LoadedEngine
 from completion.host.process.clients import lasting_key
 from completion.memory import Held, MemoryPart
 from completion.paths import writing_to
@@ -37,11 +37,10 @@ class _Deaths:
     """The hosts that ended on a document or file since one served it.
 
     Attributes:
-        versions: Digests of its texts on which they ended.
+        versions: Digest of its text on which each of them ended.
         last_s: When the last end was noticed, in seconds since the epoch.
     """
 
-    count: int = 0
     versions: list[str] = field(default_factory=list)
     last_s: float = 0.0
 
@@ -109,13 +108,13 @@ class FatalWork:
 
     def _check(self, key: str, version: str) -> None:
         deaths = self._deaths.get(key)
-        if deaths is None or deaths.count < HOSTS:
+        if deaths is None or len(deaths.versions) < HOSTS:
             return
         left_s = REFUSED_S - abs(self._clock() - deaths.last_s)
         if left_s > 0 or version in deaths.versions:
             raise DocumentRefusedError(
-                f"{deaths.count} engines ended while they processed this document. It is refused until it is changed "
-                f"and {max(left_s, 0):.0f} s have passed. The engine's log says more (`draftline doctor`)."
+                f"{len(deaths.versions)} engines ended while they processed this document. It is refused until it is "
+                f"changed and {max(left_s, 0):.0f} s have passed. The engine's log says more (`draftline doctor`)."
             )
 
     def _read(self) -> None:
@@ -127,7 +126,6 @@ class FatalWork:
                 self._deaths[key] = _Deaths(**fields)
         for key, version in found.get("serving", ()):
             deaths = self._deaths.setdefault(key, _Deaths())
-            deaths.count += 1
             deaths.versions.append(version)
             deaths.last_s = now
 
@@ -137,25 +135,6 @@ class FatalWork:
         with self._writing, suppress(OSError):  # a full disk costs the count, not the request
             os.lseek(self._file, 0, os.SEEK_SET)
             os.write(self._file, json.dumps(message).encode() + b"\n")
-
-
-class CountedRequests:
-    """Requests that run together unless a host ended lately.
-
-    Args:
-        requests: Runs them.
-        fatal: The count.
-    """
-
-    def __init__(self, requests: Requests, fatal: FatalWork) -> None:
-        self._requests, self._fatal = requests, fatal
-        self.start: Callable[[Callable[[], None]], None] = requests.start
-        self.run: Callable[[], None] = requests.run
-
-    @property
-    def joint_requests(self) -> int:
-        """See `Requests`."""
-        return 1 if self._fatal.one_by_one else self._requests.joint_requests
 
 
 class CountedEngine:
@@ -224,8 +203,7 @@ class CountedEngine:
 
 def counted(loaded: LoadedEngine, fatal: FatalWork) -> LoadedEngine:
     """Return an engine whose work is counted, and whose requests run one by one for a while after a host ended."""
-    engine, requests = CountedEngine(loaded.engine, fatal), CountedRequests(loaded.requests, fatal)
-    return replace(loaded, engine=engine, requests=requests)
+    return replace(loaded, engine=CountedEngine(loaded.engine, fatal), one_by_one=lambda: fatal.one_by_one)
 
 
 def _texts(request: CompletionRequest) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers, scope = Headers(scope=scope), {**scope, "user": ""}
-        is_tcp = not _came_over_unix_socket(scope)
+        is_tcp = scope.get("server") is None or scope["server"][1] is not None  # a Unix socket has no port
         token, scope = _without_token(scope) if is_tcp else (None, scope)
         body = ArrivingBody(self._body_limit_bytes, JsonCount(budget_of(scope["path"])), self._unfinished)
         try:
@@ -132,8 +132,3 @@ def _names_loopback(host: str) -> bool:
         return is_loopback(urlsplit(f"//{host}").hostname or "")
     except ValueError:
         return False
-
-
-def _came_over_unix_socket(scope: Scope) -> bool:
-    server = scope.get("server")
-    return server is not None and server[1] is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Sequence
 
@@ -11,8 +12,7 @@ from filelock import FileLock, Timeout
 
 from completion.backend import BACKENDS
 from completion.host.engine_protocol import EngineLoader, LoadedEngine
-from completion.host.process.address import HostAddress, host_address
-from completion.host.process.exit_status import ALREADY_RUNNING, LOADING_FAILED
+from completion.host.process.address import ALREADY_RUNNING, LOADING_FAILED, HostAddress, host_address
 from completion.host.process.fatal_work import FatalWork, counted
 from completion.host.process.log import configure_log
 from completion.host.process.sockets import own_socket, tcp_socket
@@ -32,19 +32,10 @@ def parse_settings(arguments: Sequence[str]) -> HostSettings:
     parser.add_argument("--backend", choices=BACKENDS, default=defaults.backend)
     parser.add_argument("--threads", type=int, default=defaults.threads)
     parser.add_argument("--gpu-memory-share", type=float, default=defaults.gpu_memory_share)
-    parser.add_argument("--idle-seconds", type=float, default=defaults.idle_s)
-    parser.add_argument("--log-level", default=defaults.log_level)
-    RemoteAddress.add_arguments(parser)
-    chosen = parser.parse_args(arguments)
-    return HostSettings(
-        model=chosen.model,
-        backend=chosen.backend,
-        threads=chosen.threads,
-        gpu_memory_share=chosen.gpu_memory_share,
-        idle_s=chosen.idle_seconds,
-        log_level=chosen.log_level.upper(),
-        remote=RemoteAddress.parsed(chosen),
-    )
+    parser.add_argument("--idle-seconds", dest="idle_s", type=float, default=defaults.idle_s)
+    parser.add_argument("--log-level", type=str.upper, default=defaults.log_level)
+    parser.add_argument("--remote", type=lambda text: RemoteAddress(**json.loads(text)), default=defaults.remote)
+    return HostSettings(**vars(parser.parse_args(arguments)))
 
 
 def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[HostAddress], None]) -> int:
@@ -66,21 +57,15 @@ def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[Ho
     address = host_address(settings.model, settings.backend, settings.remote.arguments())
     lock = FileLock(address.lock_path, mode=0o600, blocking=False)
     with writing_to(address.runtime_folder, "DRAFTLINE_RUNTIME_DIR"):
-        if not _acquired(lock):
+        try:
+            lock.acquire()
+        except Timeout:
             return ALREADY_RUNNING
     try:
         loading_failed = _serve_locked(settings, load, address, on_listening)
     finally:
         lock.release()
     return LOADING_FAILED if loading_failed else 0
-
-
-def _acquired(lock: FileLock) -> bool:
-    try:
-        lock.acquire()
-    except Timeout:
-        return False
-    return True
 
 
 def _serve_locked(

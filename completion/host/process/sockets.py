@@ -69,16 +69,13 @@ def own_socket(path: Path) -> OwnSocket:
         EngineUnavailableError: The loopback address is not available.
     """
     with writing_to(path.parent, "DRAFTLINE_RUNTIME_DIR"):
-        if sys.platform != "win32" and hasattr(socket, "AF_UNIX") and _wants_unix(path):
+        wants_unix = os.environ.get(TRANSPORT_VARIABLE) != "tcp" and len(os.fsencode(path)) <= _MAX_SOCKET_PATH_BYTES
+        if sys.platform != "win32" and hasattr(socket, "AF_UNIX") and wants_unix:
             return OwnSocket(_unix_socket(path), "")
         token = secrets.token_urlsafe(32)
         listener = tcp_socket(TcpAddress(LOOPBACK, 0, token))
         write_endpoint(path, listener.getsockname()[1], token)
         return OwnSocket(listener, token)
-
-
-def _wants_unix(path: Path) -> bool:
-    return os.environ.get(TRANSPORT_VARIABLE) != "tcp" and len(os.fsencode(path)) <= _MAX_SOCKET_PATH_BYTES
 
 
 if sys.platform != "win32":

@@ -22,13 +22,7 @@ import numpy.typing as npt
 from completion.errors import ModelDamagedError
 from completion.memory import large_memory
 from completion.model.architecture import Architecture
-from completion.model.int8.block_sums import (
-    BLOCK_BYTES,
-    SumArray,
-    sampled_sums_agree,
-    sums_of,
-    unsealed,
-)
+from completion.model.int8.block_sums import BLOCK_BYTES, SumArray, sampled_sums_agree, sums_of, unsealed
 from completion.model.int8.packing import FORMAT, ROWS, Form, files_digest, pack, packed_target
 from completion.model.store.converted_models import (
     PARTIAL,
@@ -145,7 +139,7 @@ def load_packed(
         except ModelDamagedError as damage:
             logger.warning("%s They are packed again, in your own cache folder.", damage)
     target = packed_target(folder, cache_folder, form)
-    with storage_errors(cache_folder), lock_held(target, progress, expected_bytes=0):
+    with storage_errors(cache_folder), lock_held(target, progress):
         if target.is_dir():
             try:
                 found = read_packed(target, mapped=mapped)
@@ -153,7 +147,7 @@ def load_packed(
                 logger.warning("%s They are packed again.", damage)
                 shutil.rmtree(target)
             else:
-                with suppress(OSError):  # see `_is_unused`
+                with suppress(OSError):  # see `_is_needless`
                     os.utime(_index(target))
                 return found
         elif os.path.lexists(target):
@@ -168,36 +162,30 @@ def _delete_stale(folder: Path, target: Path) -> None:
 
     A form that another process holds or the system keeps (Windows, while it is mapped) stays until the next packing.
     """
-    formats = packed_forms(folder, target.parent)
+    formats, files = packed_forms(folder, target.parent), files_digest(folder)
     for form in target.parent.glob("*/"):
-        is_old = formats.get(form, FORMAT) < FORMAT or (form in formats and _is_superseded(form, folder))
-        if is_old or form.suffix == PARTIAL or _is_unused(form) or _is_orphan(form):
+        is_old = formats.get(form, FORMAT) < FORMAT or form.suffix == PARTIAL
+        if is_old or _is_needless(form, files if form in formats else None):
             delete_unless_held(form)
 
 
-def _is_superseded(form: Path, folder: Path) -> bool:
-    """Return whether a form was packed from a model's files before they changed; not if that is unknown."""
+def _is_needless(form: Path, files: str | None) -> bool:
+    """Return whether no process has read a form for a month, or what it was packed from is gone or has changed.
+
+    Each process that reads one notes that in the time of the index. A form is kept if its index tells nothing.
+
+    Args:
+        form: The packed form.
+        files: Digest of the model's files as they are now; None for a form of another model.
+    """
     try:
-        files = _header(form).get("files")
-    except ModelDamagedError:
+        if time.time() - _index(form).stat().st_mtime > UNUSED_S:
+            return True
+        header = _header(form)
+    except (OSError, ModelDamagedError):
         return False
-    return files is not None and files != files_digest(folder)
-
-
-def _is_unused(form: Path) -> bool:
-    """Return whether no process has read a form for a month. Each notes that in the time of the index."""
-    try:
-        return time.time() - _index(form).stat().st_mtime > UNUSED_S
-    except OSError:
-        return False
-
-
-def _is_orphan(form: Path) -> bool:
-    """Return whether the folder that a form was packed from is gone; not if that is unknown."""
-    try:
-        return not Path(_header(form).get("folder", "/")).is_dir()
-    except ModelDamagedError:
-        return False
+    is_orphan = not Path(header.get("folder", "/")).is_dir()
+    return is_orphan or (files is not None and header.get("files", files) != files)
 
 
 def read_packed(
@@ -244,10 +232,9 @@ def _header(target: Path) -> dict[str, Any]:
     Raises:
         ModelDamagedError: It is missing, or differs from what was written.
     """
-    path = _index(target)
-    header = read_state(path, _header_of, most_bytes=_MOST_HEADER_BYTES)
+    header = read_state(_index(target), _header_of, most_bytes=_MOST_HEADER_BYTES)
     if header is None:
-        raise _changed(path)
+        raise _changed(_index(target))
     return header
 
 

@@ -45,7 +45,7 @@ class Record(TypedDict):
     """Content of `source.json`."""
 
     conversion: int
-    source: dict[str, str | int]
+    source: dict[str, str]
     files: dict[str, FileRecord]
 
 
@@ -56,12 +56,10 @@ class Source:
     Attributes:
         name: Short name; the folder is called `<name>-<first 12 digits of the digest>`.
         digest: Hexadecimal; two sources with one digest are the same model.
-        converted_bytes: Approximate size of the result, for the progress of waiting processes; 0 if unknown.
     """
 
     name: str
     digest: str
-    converted_bytes: int = 0
 
     @property
     def folder(self) -> Path:
@@ -122,7 +120,7 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], str], progress
         delete_unless_held(unfinished)
     if is_complete(target):
         return target
-    with storage_errors(target.parent), lock_held(target, progress, source.converted_bytes):
+    with storage_errors(target.parent), lock_held(target, progress):
         if not is_complete(target):  # the process that we waited for may have made it
             _make(source, target, fill, progress)
     return target
@@ -130,9 +128,9 @@ def convert_once(source: Source, fill: Callable[[Path, Progress], str], progress
 
 def remove(folder: Path, progress: Progress) -> int:
     """Delete a converted model and the weights packed from it; return the number of freed bytes."""
-    with storage_errors(folder.parent), lock_held(folder, progress, expected_bytes=0):
+    with storage_errors(folder.parent), lock_held(folder, progress):
         doomed = [path for path in (folder, *packed_forms(folder, packed_dir())) if path.exists()]
-        size = sum(folder_bytes(path) for path in doomed)
+        size = sum(map(tree_bytes, doomed))
         for path in doomed:
             shutil.rmtree(path)
     return size
@@ -189,11 +187,6 @@ def partial_folder(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}{PARTIAL}")
 
 
-def folder_bytes(folder: Path) -> int:
-    """Return the size of a folder's files."""
-    return sum(size_of(path) for path in folder.glob("*") if path.is_file())
-
-
 def read_record(folder: Path) -> Record | None:
     """Return what a finished conversion recorded, None if there is no valid record."""
     try:
@@ -229,8 +222,7 @@ def note_file(folder: Path, path: Path) -> None:
 
 def _write_record(source: Source, origin: str, folder: Path) -> None:
     files = {path.name: _described(path) for path in sorted(folder.iterdir()) if path.name != SOURCE_NAME}
-    facts: dict[str, str | int] = asdict(source) | {"origin": origin}
-    _write(folder, {"conversion": CONVERSION_VERSION, "source": facts, "files": files})
+    _write(folder, {"conversion": CONVERSION_VERSION, "source": asdict(source) | {"origin": origin}, "files": files})
 
 
 def _described(path: Path) -> FileRecord:
@@ -244,7 +236,7 @@ def _write(folder: Path, record: Record) -> None:
 
 
 @contextmanager
-def lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator[None]:
+def lock_held(folder: Path, progress: Progress) -> Iterator[None]:
     """Hold the folder's lock; while another process has it, report that process's progress.
 
     Raises:
@@ -267,8 +259,7 @@ def lock_held(folder: Path, progress: Progress, expected_bytes: int) -> Iterator
                     f"Another draftline process has held {lock.lock_file} for {WAIT_LIMIT_S / 60:.0f} minutes without "
                     "progress. End that process and try again."
                 ) from error
-            done = folder_bytes(partial_folder(folder)) / expected_bytes if expected_bytes else 0.0
-            progress("Waiting for another draftline process that prepares the model", min(done, 1.0))
+            progress("Waiting for another draftline process that prepares the model", 0.0)
     try:
         yield
     finally:

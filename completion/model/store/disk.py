@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from completion.errors import StorageError
+from completion.paths import writing_to
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 """Error numbers of a full disk: of the disk itself, of the user's share of it, of the largest file."""
@@ -45,10 +46,8 @@ def storage_errors(folder: Path) -> Iterator[None]:
         if error.errno in FULL:
             raise StorageError(f"The disk of {folder} is full ({error.strerror}). {_MAKE_ROOM}") from error
         if error.errno in _FORBIDDEN:
-            raise StorageError(
-                f"{error.filename or folder} cannot be written ({error.strerror}). "
-                "Make it writable, or set DRAFTLINE_CACHE_DIR to another folder."
-            ) from error
+            with writing_to(folder, "DRAFTLINE_CACHE_DIR"):
+                raise
         if error.errno in _WITHOUT_LOCKS:
             raise StorageError(
                 f"The disk of {folder} has no locks for files ({error.strerror}). "

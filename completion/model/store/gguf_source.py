@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from completion.errors import ModelError, ModelNotFoundError
-from completion.model.store.converted_models import (
-    GGUF_NAME,
-    SOURCE_NAME,
-    Record,
-    lock_held,
-    note_file,
-    read_record,
-)
+from completion.model.store.converted_models import GGUF_NAME, SOURCE_NAME, Record, lock_held, note_file, read_record
 from completion.model.store.disk import require_free, size_of, storage_errors
-from completion.model.store.packaged_models import (
-    PACKAGED_MODELS,
-    PackagedModel,
-    check_installed,
-    installed_parts,
-)
+from completion.model.store.packaged_models import PACKAGED_MODELS, PackagedModel, checked_parts, installed_parts
 from completion.model.weights import StoredTensor, Tensors
 from completion.progress import Progress, silent
 
@@ -93,8 +81,7 @@ def source_files(folder: Path) -> tuple[Path, ...]:
             f"The folder {folder} holds no .safetensors file, and the GGUF file that it was converted from is gone or "
             "was changed. Give a folder of safetensors or a .gguf file."
         )
-    check_installed(packaged)
-    note_source(folder, parts := installed_parts(packaged), has_kernels=has_kernels(folder))
+    note_source(folder, parts := checked_parts(packaged), has_kernels=has_kernels(folder))
     return tuple(parts)
 
 
@@ -121,12 +108,11 @@ def free_surplus(folder: Path, progress: Progress) -> int:
         StorageError: A file cannot be deleted.
     """
     freed = 0
-    with storage_errors(folder), lock_held(folder, progress, expected_bytes=0):
+    with storage_errors(folder), lock_held(folder, progress):
         record = read_record(folder)
         for path in surplus_files(folder):
             if path.name == GGUF_NAME and record is not None and (packaged := _packaged(record)) is not None:
-                check_installed(packaged)
-                note_source(folder, installed_parts(packaged), has_kernels=has_kernels(folder))
+                note_source(folder, checked_parts(packaged), has_kernels=has_kernels(folder))
             freed += size_of(path)
             path.unlink()
             note_file(folder, path)
@@ -184,7 +170,7 @@ def with_safetensors(folder: Path, progress: Progress = silent) -> Path:
     """
     if any(folder.glob("*.safetensors")) or read_record(folder) is None:
         return folder
-    with storage_errors(folder), lock_held(folder, progress, expected_bytes=0):
+    with storage_errors(folder), lock_held(folder, progress):
         if not (target := folder / SAFETENSORS_NAME).exists():  # the process that we waited for may have written it
             partial = target.with_suffix(".partial")
             try:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from completion.errors import ModelDamagedError, ModelNotFoundError
-from completion.model.store.packaged_models import PackagedModel, check_sum, how_to_get
+from completion.model.store.disk import sha256_of
+from completion.model.store.packaged_models import PackagedModel, how_to_get
 from completion.model.weights import missing_files
 from completion.progress import Progress
 
@@ -55,7 +56,11 @@ def download_gguf(model: PackagedModel, progress: Progress) -> Path:
     with _not_found(failed, how_to_get(model)):
         path = Path(hf_hub_download(model.hub_repository, model.hub_file))
     progress("Checking the file", 0.0)
-    check_sum(model, path.resolve())  # the hub's cache links to it: without the link alone, it would not download again
+    if (actual := sha256_of(path)) != model.sha256:
+        file = path.resolve()  # the hub's cache links to it: without the link alone, it would not download again
+        raise ModelDamagedError(
+            f"{file} has SHA-256 {actual} instead of {model.sha256}. Delete it and download it again."
+        )
     return path
 
 

@@ -13,11 +13,10 @@ from completion.model.store import converted_models, fetched_packages
 from completion.model.store.converted_models import (
     CONVERSION_VERSION,
     GGUF_NAME,
-    damaged_files,
-    folder_bytes,
     is_complete,
     models_dir,
     read_record,
+    tree_bytes,
 )
 from completion.model.store.disk import size_of
 from completion.model.store.gguf_source import free_surplus, surplus_files
@@ -82,7 +81,7 @@ def uses(folder: Path) -> Iterator[tuple[str, int, str]]:
     small = sum(size_of(path) for path in folder.glob("*") if path.suffix in {".json", ".jinja"})
     yield "*.json", small, "the vocabulary and the model's sizes"
     for packed in sorted(converted_models.packed_forms(folder, converted_models.packed_dir())):
-        yield f"packed/{packed.name}", folder_bytes(packed), "weights as the processor multiplies them"
+        yield f"packed/{packed.name}", tree_bytes(packed), "weights as the processor multiplies them"
 
 
 def surplus(folder: Path) -> int:
@@ -98,15 +97,6 @@ def free(progress: Progress) -> int:
         StorageError: A file cannot be deleted.
     """
     return sum(free_surplus(folder, progress) for folder in _converted_folders() if surplus_files(folder))
-
-
-def verify(spec: str) -> list[str]:
-    """Return the names of a converted model's files that differ from what was written. Reads all of them.
-
-    Raises:
-        ModelNotFoundError: The model is not converted.
-    """
-    return damaged_files(converted_folder(spec))
 
 
 def converted_folder(spec: str) -> Path:
@@ -181,14 +171,14 @@ def _converted_later(model: PackagedModel) -> str:
 
 def _converted_status(folder: Path, model: PackagedModel | None = None) -> ModelStatus:
     record = read_record(folder)
-    name = model.name if model else str(record["source"]["name"]) if record else folder.name
-    origin = str(record["source"]["origin"]) if record else ""
+    name = model.name if model else record["source"]["name"] if record else folder.name
+    origin = record["source"]["origin"] if record else ""
     title = model.title if model else origin
     if origin == title:  # a file of the user's own, or a packaged model of before its origin was recorded
         origin = ""
     if is_complete(folder):
-        return ModelStatus(name, title, ModelState.CONVERTED, str(folder), folder_bytes(folder), "", origin)
+        return ModelStatus(name, title, ModelState.CONVERTED, str(folder), tree_bytes(folder), "", origin)
     advice = f"converted again at its next use; or delete it: draftline models remove {folder.name}"
     is_old = record is not None and record["conversion"] != CONVERSION_VERSION
     state = ModelState.OUTDATED if is_old else ModelState.DAMAGED
-    return ModelStatus(name, title, state, str(folder), folder_bytes(folder), advice, origin)
+    return ModelStatus(name, title, state, str(folder), tree_bytes(folder), advice, origin)

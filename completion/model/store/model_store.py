@@ -12,13 +12,7 @@ from pathlib import Path
 from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.store import fetched_packages
 from completion.model.store.apart import run_apart
-from completion.model.store.converted_models import (
-    GGUF_NAME,
-    Source,
-    convert_once,
-    delete_superseded,
-    is_complete,
-)
+from completion.model.store.converted_models import GGUF_NAME, Source, convert_once, delete_superseded, is_complete
 from completion.model.store.disk import require_free
 from completion.model.store.gguf_source import known_files
 from completion.model.store.hub import cached_folder, download_folder, download_gguf
@@ -27,7 +21,7 @@ from completion.model.store.packaged_models import (
     PACKAGED_MODELS,
     PackagedModel,
     any_part_installed,
-    check_installed,
+    checked_parts,
     installed_parts,
 )
 from completion.model.weights import missing_files
@@ -134,7 +128,7 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
             return f"{model.hub_repository} of the Hugging Face hub"
         parts = installed_parts(model)
         with ThreadPoolExecutor(1) as executor:  # computing the checksum takes as long as reading the vocabulary
-            checked = executor.submit(check_installed, model)
+            checked = executor.submit(checked_parts, model)
             try:
                 _convert(parts, folder, progress)
             finally:

@@ -5,19 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.metadata
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from completion.errors import ModelDamagedError, ModelNotFoundError
 from completion.model.store.disk import sha256_of
-from completion.progress import Progress
 
 _COPY_BYTES = 1 << 22
-OpenPart = Callable[[], AbstractContextManager[IO[bytes]]]
-"""Function that opens a part for reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,56 +89,27 @@ def any_part_installed(model: PackagedModel) -> bool:
     return any(_distribution(distribution) is not None for distribution, _ in model.parts)
 
 
-def check_installed(model: PackagedModel) -> None:
-    """Check the SHA-256 of the installed parts, in their order.
+def checked_parts(model: PackagedModel) -> list[Path]:
+    """Return the files of the model's parts, in order, after a check of their SHA-256.
 
     Raises:
         ModelNotFoundError: Not all packages are installed.
         ModelDamagedError: The checksum differs; the message has both sums and names the altered parts.
     """
     checksum = hashlib.sha256()
-    for path in installed_parts(model):
+    paths = installed_parts(model)
+    for path in paths:
         with path.open("rb") as part:
             while block := part.read(_COPY_BYTES):
                 checksum.update(block)
     if (actual := checksum.hexdigest()) != model.sha256:
         raise ModelDamagedError(f"{other_sum(model, actual)} {_altered_parts(model)}{_reinstall(model)}")
-
-
-def join_parts(model: PackagedModel, parts: Iterable[OpenPart], destination: Path, progress: Progress) -> str:
-    """Join parts into one file and return its SHA-256, in hexadecimal.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
-    checksum = hashlib.sha256()
-    written = 0
-    with destination.open("wb") as joined:
-        for opened in parts:
-            with opened() as part:
-                while block := part.read(_COPY_BYTES):
-                    checksum.update(block)
-                    written += joined.write(block)
-                    progress(f"Joining the parts of {model.title}", written / model.size_bytes)
-    return checksum.hexdigest()
+    return paths
 
 
 def other_sum(model: PackagedModel, actual: str) -> str:
     """Return a sentence that says which SHA-256 the joined parts have, and which one they should have."""
     return f"The parts of {model.title} have SHA-256 {actual} instead of {model.sha256}."
-
-
-def check_sum(model: PackagedModel, path: Path) -> None:
-    """Compare a whole file with the model's SHA-256.
-
-    Raises:
-        ModelDamagedError: It differs; the message has both sums.
-    """
-    actual = sha256_of(path)
-    if actual != model.sha256:
-        raise ModelDamagedError(
-            f"{path} has SHA-256 {actual} instead of {model.sha256}. Delete it and download it again."
-        )
 
 
 def _altered_parts(model: PackagedModel) -> str:

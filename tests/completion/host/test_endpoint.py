@@ -90,6 +90,6 @@ def test_a_damaged_file_is_no_host(runtime, content):
 
 def test_a_file_that_cannot_be_written_is_a_storage_error(runtime, monkeypatch):
     monkeypatch.setenv("DRAFTLINE_TRANSPORT", "tcp")
-    (runtime / "h.new").mkdir()
+    (runtime / "file").touch()
     with pytest.raises(StorageError, match="DRAFTLINE_RUNTIME_DIR"):
-        own_socket(runtime / "h.sock")
+        own_socket(runtime / "file" / "h.sock")

@@ -72,19 +72,19 @@ def test_works_that_ran_together_count_together_and_then_run_one_by_one_for_a_wh
     loaded = LoadedEngine(PacedEngine(), "tiny", "cpu")
     loaded.requests.joint_requests = 8
     first = hosts.start()
-    assert counted(loaded, first).requests.joint_requests == 8
+    assert counted(loaded, first).joint_requests == 8
     for name in ("innocent", "ended", "fatal"):
         hosts.blocks.append(first.serving(name, "text"))
         hosts.blocks[-1].__enter__()
     hosts.blocks.pop(1).__exit__(None, None, None)
     second = hosts.start()
-    assert counted(loaded, second).requests.joint_requests == 1
+    assert counted(loaded, second).joint_requests == 1
     assert is_served(second, "innocent", "text")
     hosts.end_on("fatal", "text")
     third = hosts.start()
     assert [is_served(third, name, "text") for name in ("innocent", "ended", "fatal")] == [True, True, False]
     hosts.now += ALONE_S
-    assert counted(loaded, third).requests.joint_requests == 8
+    assert counted(loaded, third).joint_requests == 8
 
 
 def test_one_document_that_is_served_twice_at_once_counts_until_both_have_ended(hosts):

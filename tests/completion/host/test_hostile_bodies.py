@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from completion.edits import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARACTERS
-from completion.host.dialects.marked_prompt import prompt_parts
-from completion.request import MAX_HISTORY_CHARACTERS, MAX_NAME_CHARACTERS, MAX_NAMES
+from completion.edits import MAX_DIAGNOSTICS, MAX_HISTORY_CHARACTERS, MAX_MESSAGE_CHARACTERS
+from completion.host.dialects.marked_prompt import marked_request
+from completion.request import MAX_NAME_CHARACTERS, MAX_NAMES
 from tests.completion.host.paced_engine import PacedEngine
 
 ADDRESSES = {
@@ -132,6 +132,6 @@ def test_a_prompt_of_many_markers_is_parsed_in_one_pass(repeated):
     """A regular expression with two `.*` takes quadratic time: hours for 200,000 markers."""
     for begin in ("<|fim_prefix|>", "<|fim_prefix|>x", "<|fim_suffix|>", "<|file_sep|>a", "<|repo_name|>", ""):
         for end in ("<|fim_middle|>", "<|fim_prefix|>p<|fim_suffix|>s<|fim_middle|>", ""):
-            parts = prompt_parts(begin + 200_000 * repeated + end)
+            parts = marked_request(begin + 200_000 * repeated + end)
             assert len(parts.context) <= 1_000
             assert len(parts.repository) <= 1_000

@@ -14,7 +14,7 @@ from completion.host.process.endpoint import endpoint_at
 from completion.host.process.idle import IdleWatch
 from completion.host.server import HostSettings
 from completion.host.state import HostState
-from completion.host.stream import CompletionStream, NextEditAnswer
+from completion.host.stream import RequestStream
 from completion.host.worker import EngineWorker
 from completion.request import CompletionRequest
 from tests.completion.host.conftest import authorization, raw_connection, running_host
@@ -68,18 +68,20 @@ async def test_an_interrupted_request_whose_client_has_gone_does_not_start_again
     state.ready("paced", "test", 1000, "")
     if kind == "in advance":
         ahead = CompletionRequest("one", document="d\0w\0ada", max_tokens=20, ahead=True)
-        gone = CompletionStream(state, worker, idle, ahead)
-        gone.submit()
+        gone = RequestStream(state, worker, idle, ahead)
     else:
-        gone = NextEditAnswer(worker, idle, next_edit_of("ada"))
+        gone = RequestStream(state, worker, idle, next_edit_of("ada"))
+    gone.submit()
     await acquire(engine.began)
-    other = CompletionStream(state, worker, idle, CompletionRequest("two", document="d\0w\0bob", max_tokens=2))
+    other = RequestStream(state, worker, idle, CompletionRequest("two", document="d\0w\0bob", max_tokens=2))
     other.submit()
     gone.close()
     engine.permits.release(LONG)
     async with asyncio.timeout(60):
-        assert [event async for event in other.events()][-1].done
-        await NextEditAnswer(worker, idle, next_edit_of("carol")).edits()  # which is after all others
+        assert [event async for event in other.answers()][-1].done
+        last = RequestStream(state, worker, idle, next_edit_of("carol"))
+        last.submit()
+        await anext(last.answers())  # which is after all others
     began_later = [engine.began.acquire(blocking=False) for _ in range(3)]
     assert began_later == [True, True, False]
 

@@ -11,7 +11,7 @@ from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.workspace import context as workspace_context
 from completion.workspace.context import WorkspaceContext, edited_region
 from completion.workspace.definitions import definitions, imports
-from completion.workspace.document_words import ChoiceKey, DocumentWords
+from completion.workspace.document_words import DocumentWords
 from completion.workspace.secret_files import is_secret
 
 
@@ -147,8 +147,8 @@ def test_a_file_is_imported_by_any_name_that_its_language_has_for_it(language, s
     ],
 )
 def test_only_the_last_part_of_a_path_names_a_file(language, statement, path):
-    key = ChoiceKey("cmd/main", imports(statement, language), f"{statement}\n\n", "", 200)
-    assert not DocumentWords.of(key).imports_file(path)
+    document = DocumentWords("cmd/main", imports(statement, language), f"{statement}\n\n", "", 200)
+    assert not document.imports_file(path)
 
 
 def test_the_choice_stays_the_same_while_a_line_is_typed():

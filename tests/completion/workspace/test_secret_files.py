@@ -37,8 +37,8 @@ def test_a_folder_is_secret_only_if_its_code_is_secret():
 
 
 def test_every_row_says_what_its_files_hold_and_every_pattern_can_match():
-    patterns = [pattern for row in (*ALWAYS, *UNLESS_CODE) for pattern in row.patterns]
-    assert all(row.holds and row.patterns for row in (*ALWAYS, *UNLESS_CODE))
+    patterns = [pattern for row in (ALWAYS, UNLESS_CODE) for names in row.values() for pattern in names]
+    assert all(all(row) and all(row.values()) for row in (ALWAYS, UNLESS_CODE))
     assert len(patterns) == len(set(patterns))
     names = [re.sub(r"\.\*$", ".json", pattern) for pattern in patterns]
     assert all(is_secret(re.sub(r"\[[._-]+\]", "-", name).replace("*", "x")) for name in names)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lsprotocol import types
 
-from completion.request import MAX_HISTORY_CHARACTERS
+from completion.edits import MAX_HISTORY_CHARACTERS
 from lsp_server.documents import edit_log
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import TextLines

@@ -1,16 +1,19 @@
 """Prompts with a model's markers in every order that clients write, and texts that only mention markers."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion.host.dialects.marked_prompt import PromptParts, prompt_parts, request_of
+from completion.host.dialects.marked_prompt import marked_request
 from completion.prompt.fim_format import FORMATS
-from completion.request import ContextFile, Layout
+from completion.request import CompletionRequest, ContextFile, Layout
 
 PRE, SUF, MID, REPO, SEP = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", "<|repo_name|>", "<|file_sep|>"
 HEADER = f"{REPO}shop\n{SEP}a/cart.py\nCART = []\n{SEP}b.py\n\nx\n\n{SEP}src/main.py\n"
 CONTEXT = (ContextFile("a/cart.py", "CART = []"), ContextFile("b.py", "\nx\n"))
+IN_SHOP = CompletionRequest("P", "S", path="src/main.py", repository="shop", context=CONTEXT)
 TEXTS = st.text(st.sampled_from("ab <|>[]\n\tfim_▁é"), max_size=30)
 
 
@@ -30,7 +33,7 @@ TEXTS = st.text(st.sampled_from("ab <|>[]\n\tfim_▁é"), max_size=30)
     ],
 )
 def test_every_order_and_family_is_read_as_prefix_and_suffix(prompt):
-    assert prompt_parts(prompt) == PromptParts("P", "S")
+    assert marked_request(prompt) == CompletionRequest("P", "S")
 
 
 @pytest.mark.parametrize("order", ["{PRE}{P}{SUF}{S}{MID}", "{PRE}{SUF}{S}{MID}{P}", "{SUF}{S}{PRE}{P}{MID}"])
@@ -38,30 +41,29 @@ def test_every_order_and_family_is_read_as_prefix_and_suffix(prompt):
 @given(prefix=TEXTS, suffix=TEXTS)
 def test_parts_come_back_as_they_were_written(order, family, prefix, suffix):
     markers = {"PRE": family.prefix, "SUF": family.suffix, "MID": family.middle}
-    assert prompt_parts(order.format(P=prefix, S=suffix, **markers)) == PromptParts(prefix, suffix)
+    assert marked_request(order.format(P=prefix, S=suffix, **markers)) == CompletionRequest(prefix, suffix)
 
 
 @pytest.mark.parametrize("order", [f"{PRE}P{SUF}S{MID}", f"{PRE}{SUF}S{MID}P", f"{SUF}S{PRE}P{MID}"])
 def test_a_header_gives_repository_files_and_path(order):
-    assert prompt_parts(HEADER + order) == PromptParts("P", "S", CONTEXT, "src/main.py", "shop")
+    assert marked_request(HEADER + order) == IN_SHOP
 
 
 def test_twinnys_headers_with_a_separator_only():
     prompt = f"{SEP}/* Some context */\n\n{SEP}{PRE}P{SUF}S{MID}"
-    assert prompt_parts(prompt) == PromptParts("P", "S", (ContextFile("/* Some context */", ""),))
+    assert marked_request(prompt) == CompletionRequest("P", "S", context=(ContextFile("/* Some context */", ""),))
 
 
 def test_a_header_without_a_suffix_continues_its_last_file():
-    parts = prompt_parts(HEADER + "def f():\n")
-    assert parts == PromptParts("def f():\n", None, CONTEXT, "src/main.py", "shop")
-    request = request_of(parts, max_tokens=9)
-    assert (request.layout, request.language, request.suffix) == (Layout.PREFIX_ONLY, "python", "")
+    request = marked_request(HEADER + "def f():\n")
+    assert request == replace(IN_SHOP, prefix="def f():\n", suffix="", layout=Layout.PREFIX_ONLY)
+    assert request.language == "python"
 
 
 def test_a_path_decides_on_the_language_and_the_engine_on_the_layout():
-    request = request_of(prompt_parts(f"{SEP}lib/a.rs\n{SUF}S{PRE}P{MID}"), max_tokens=9)
+    request = marked_request(f"{SEP}lib/a.rs\n{SUF}S{PRE}P{MID}")
     assert (request.prefix, request.suffix, request.language, request.path) == ("P", "S", "rust", "lib/a.rs")
-    assert (request.layout, request.max_tokens) == (None, 9)
+    assert request.layout is None
 
 
 @pytest.mark.parametrize(
@@ -80,11 +82,10 @@ def test_a_path_decides_on_the_language_and_the_engine_on_the_layout():
     ],
 )
 def test_other_prompts_are_a_prefix_as_a_whole(prompt):
-    assert prompt_parts(prompt) == PromptParts(prompt)
-    assert request_of(PromptParts(prompt), max_tokens=1).layout is Layout.PREFIX_ONLY
+    assert marked_request(prompt) == CompletionRequest(prompt, layout=Layout.PREFIX_ONLY)
 
 
 def test_markers_within_a_part_stay_its_text():
     document = f'MARKERS = ["{PRE}", "{MID}"]\n'
-    assert prompt_parts(f"{PRE}{document}{SUF}S{MID}") == PromptParts(document, "S")
-    assert prompt_parts(f"{PRE}P{SUF}{document}{MID}") == PromptParts("P", document)
+    assert marked_request(f"{PRE}{document}{SUF}S{MID}") == CompletionRequest(document, "S")
+    assert marked_request(f"{PRE}P{SUF}{document}{MID}") == CompletionRequest("P", document)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from completion.engine import Engine
-from completion.host.dialects.marked_prompt import prompt_parts
+from completion.host.dialects.marked_prompt import marked_request
 from completion.host.engine_protocol import LoadedEngine
 from completion.model.loading import load_model
 from tests.completion.host.dialects.client_requests import MARKED, REPLAYS
@@ -179,7 +179,7 @@ def test_every_request_is_json_with_the_document_in_it():
 
 
 def test_a_replays_markers_give_the_text_that_the_client_wrote():
-    parts = prompt_parts(MARKED.replace("@P@", "before").replace("@S@", "after"))
+    parts = marked_request(MARKED.replace("@P@", "before").replace("@S@", "after"))
     assert (parts.prefix, parts.suffix) == ("before", "after")
 
 

@@ -244,7 +244,7 @@ def test_packages_that_another_process_has_just_deleted_need_no_deletion(tiny, c
     model_store.fetch("tiny", silent)
     folder, is_waiting = cache / "packages" / "tiny", threading.Event()
     with ThreadPoolExecutor(1) as executor:
-        with lock_held(folder, silent, expected_bytes=0):
+        with lock_held(folder, silent):
             freed = executor.submit(fetched_packages.discard, tiny, lambda *_: is_waiting.set())
             assert is_waiting.wait(60)
             shutil.rmtree(folder)

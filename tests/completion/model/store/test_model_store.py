@@ -151,7 +151,7 @@ def test_a_model_with_damaged_packages_is_not_converted_and_cannot_be_verified_o
     monkeypatch.setattr(model_list, "PACKAGED_MODELS", (packaged,))
     part(tmp_path, 0).unlink()
     assert packaged_status(packaged).state is ModelState.DAMAGED
-    for command in (model_list.verify, lambda spec: model_list.remove(spec, silent)):
+    for command in (model_list.converted_folder, lambda spec: model_list.remove(spec, silent)):
         with pytest.raises(ModelNotFoundError, match="'tiny' is not among the converted models"):
             command("tiny")
 
@@ -342,12 +342,13 @@ def test_statuses_list_packaged_and_converted_models(tmp_path):
 
 def test_verify_names_an_altered_file(tmp_path):
     prepared = prepare(str(write_tiny_gguf(tmp_path / "mine.gguf")))
-    assert model_list.verify("mine") == []
+    folder = model_list.converted_folder("mine")
+    assert converted_models.damaged_files(folder) == []
     for name in ("tokenizer.json", with_safetensors(prepared.folder, silent) and "model.safetensors"):
         content = bytearray((prepared.folder / name).read_bytes())
         content[-1] ^= 1
         (prepared.folder / name).write_bytes(content)
-    assert model_list.verify("mine") == ["tokenizer.json", "model.safetensors"]
+    assert converted_models.damaged_files(folder) == ["tokenizer.json", "model.safetensors"]
 
 
 def test_a_changed_file_replaces_what_was_made_of_it_before_and_nothing_of_other_files(tmp_path, cache):
@@ -368,7 +369,7 @@ def test_an_unfinished_conversion_of_a_killed_process_is_deleted_by_the_next_sta
     for folder in (abandoned, going_on):
         folder.mkdir()
         (folder / "model.safetensors").write_bytes(b"half")
-    with converted_models.lock_held(cache / "models" / "other-4567", silent, expected_bytes=0):
+    with converted_models.lock_held(cache / "models" / "other-4567", silent):
         prepare(str(path))
     assert (abandoned.exists(), going_on.exists()) == (False, True)
 
@@ -420,8 +421,8 @@ def test_what_can_be_made_again_is_freed_and_the_rest_stays_usable(packaged, mon
     monkeypatch.setattr(gguf_source, "PACKAGED_MODELS", (packaged,))
     folder = prepare_packaged(packaged, silent).folder
     assert model_list.free(silent) == 0
-    (folder / "gguf.json").unlink()  # as a version left it that kept copies
     (folder / "model.gguf").write_bytes(b"".join(path.read_bytes() for path in installed_parts(packaged)))
+    gguf_source.note_source(folder, [folder / "model.gguf"], has_kernels=True)  # as if its packages had been fetched
     converted_models.note_file(folder, folder / "model.gguf")
     with_safetensors(folder)
     weights = (folder / "model.safetensors").read_bytes()

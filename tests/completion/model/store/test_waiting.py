@@ -11,7 +11,7 @@ from completion.progress import silent
 
 
 def wait_for(folder, progress):
-    with lock_held(folder, progress, expected_bytes=0):
+    with lock_held(folder, progress):
         pytest.fail("The lock is held by another one.")
 
 
@@ -29,7 +29,7 @@ def test_the_limit_counts_from_the_last_byte_that_the_other_process_wrote(tmp_pa
             written.write_bytes(written.read_bytes() + b"x")
 
     with (
-        lock_held(tmp_path / "model", silent, expected_bytes=0),
+        lock_held(tmp_path / "model", silent),
         ThreadPoolExecutor(1) as executor,
         pytest.raises(StorageError, match="without progress"),
     ):
