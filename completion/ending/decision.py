@@ -14,7 +14,7 @@ from completion.ending.resync import resync
 from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop
 from completion.ending.shape import edges, indentation
 from completion.ending.unsafe import unsafe
-from completion.ending.word_end import cluster_ends, mid_word, unfinished, whole_words
+from completion.ending.word_end import cluster_end, mid_word, unfinished, whole_words
 from completion.request import StopReason, Suggestion
 
 RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
@@ -40,7 +40,7 @@ def stop(text: str, context: Context) -> Stop | None:
     found = None
     for rule, (_, reason) in RULES.items():
         if reason and (ends := _ends(rule, text, context)).over:
-            text = _cut(text, ends.maybe)
+            text = text[: cluster_end(text, ends.maybe)]
             found = Stop(len(text), reason)
     return found
 
@@ -99,7 +99,7 @@ def _decided(text: str, context: Context) -> Ends | Dropped:
     for rule, (reason, _) in RULES.items():
         ends = _ends(rule, text, context)
         if ends.maybe < len(text):
-            text = _cut(text, ends.maybe)
+            text = text[: cluster_end(text, ends.maybe)]
             if not text.strip():
                 return Dropped(reason)
         sure, replaces = min(sure, ends.sure), ends.replaces
@@ -109,12 +109,6 @@ def _decided(text: str, context: Context) -> Ends | Dropped:
 @lru_cache(maxsize=2 * len(RULES))  # the same text is asked about to stop, to show and to finish
 def _ends(rule: Rule, text: str, context: Context) -> Ends:
     return rule(text, context)
-
-
-def _cut(text: str, end: int) -> str:
-    """Return a text up to an offset, without the flag, emoji or letter that the offset splits."""
-    ends = cluster_ends(text)
-    return text[:end] if end in ends else text[: max(each for each in ends if each < end)]
 
 
 def _shaped(text: str, replaces: int, context: Context) -> str | Dropped:

@@ -8,7 +8,7 @@ import pytest
 from completion.errors import CancelledError, GrammarBoundError
 from completion.grammar.constraint import GrammarConstraint, OffReason
 from completion.request import GrammarMode
-from completion.syntax.parsing import InProcess
+from completion.syntax.parsing import Parsing
 from completion.syntax.parsing.process import ParserProcess
 from tests.completion.grammar.acceptors import GRAMMARS
 
@@ -149,7 +149,7 @@ def test_a_completion_that_exceeds_a_parse_limit_is_not_rejected(parser):
     assert opened.off_reason is OffReason.PARSE_LIMIT
 
 
-class CancelChecks(InProcess):
+class CancelChecks(Parsing):
     """Counts the checks of the cancel token and cancels at the check number `last`."""
 
     def __init__(self, last=None):
