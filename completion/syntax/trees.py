@@ -12,20 +12,18 @@ from completion.syntax.languages import parsed_row, tree_sitter_language
 _BODY, _EXPRESSION = (frozenset(rows()["words"][kind].split()) for kind in ("bodies", "expressions"))
 
 
-def parse(text: str | bytes, language: str, old: Tree | None = None) -> Tree | None:
+def parse(text: str | bytes, language: str) -> Tree | None:
     """Return the tree of a whole or partial document, with offsets in UTF-8 bytes; None without an installed grammar.
 
     Args:
         text: The document; bytes are UTF-8.
         language: LSP language identifier.
-        old: Tree of an earlier text, edited to the document's offsets; its unchanged parts are not parsed again.
     """
     row = parsed_row(language)
     if row is None:
         return None
     source = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    parser = Parser(tree_sitter_language(row.package, row.entry))
-    return parser.parse(source) if old is None else parser.parse(source, old)
+    return Parser(tree_sitter_language(row.package, row.entry)).parse(source)
 
 
 def ancestors(node: Node | None) -> Iterator[Node]:

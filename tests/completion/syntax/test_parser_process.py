@@ -17,7 +17,8 @@ import pytest
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ParseLimitError
 from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
-from completion.syntax.edited_nodes import LineChange, syntax_of_changes
+from completion.next_edit.candidates import Candidate
+from completion.next_edit.edited_nodes import syntax_of_changes
 from completion.syntax.parsing.process import ParserProcess
 from completion.syntax.trees import brace_opens_block, is_within_expression
 from completion.workspace.code_only import code_by_marks
@@ -214,7 +215,7 @@ def test_an_answer_that_is_none_is_read_as_data_and_refused(parser, forged, tmp_
 
 def test_results_are_of_the_types_that_the_functions_declare(parser):
     text, language = "from a import b\ndef f(x):\n    return g(x)\n", "python"
-    change = LineChange(2, 1, ("    return 1",), 4, (2, 4), frozenset())
+    change = Candidate(2, ("    return g(x)",), ("    return 1",), frozenset(), 0, 4, (2, 4))
     calls = [
         (definitions, text, language),
         (imports, text, language),
