@@ -119,7 +119,7 @@ def _shaped(text: str, replaces: int, context: Context) -> str | Dropped:
 def forget_texts() -> None:
     """Free what was kept of texts around cursors: the bounded caches of these packages; others are of languages."""
     for name, module in [*sys.modules.items()]:
-        if name.startswith(("completion.ending.", "completion.syntax.")):
+        if name.startswith(("completion.ending.", "completion.syntax.", "completion.next_edit.")):
             for kept in vars(module).values():
                 if isinstance(kept, type(_ends)) and kept.cache_parameters()["maxsize"]:
                     kept.cache_clear()

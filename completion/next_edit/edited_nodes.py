@@ -10,7 +10,7 @@ from itertools import accumulate
 from tree_sitter import Node, Tree
 
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
-from completion.next_edit.candidates import Candidate
+from completion.next_edit.candidate import Candidate
 from completion.syntax.brackets import Lexer
 from completion.syntax.languages import parsed_row
 from completion.syntax.trees import ancestors, error_count

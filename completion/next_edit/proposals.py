@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from completion.edits import Diagnostic, LineEdit
-from completion.next_edit.candidates import REPORTED, Candidate, candidates, words
+from completion.next_edit.candidate import REPORTED, Candidate, words
+from completion.next_edit.candidates import candidates
 from completion.next_edit.edited_nodes import ChangeSyntax, syntax_of_changes
 from completion.next_edit.judge import Judgement
 from completion.syntax.parsing import Parsing

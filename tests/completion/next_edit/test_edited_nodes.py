@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.next_edit.candidates import Candidate
+from completion.next_edit.candidate import Candidate
 from completion.next_edit.edited_nodes import syntax_of_changes
 
 LINES = ["import os", "", "def f(größe):", "    return os.path", "", "value = f(1)"]

@@ -17,7 +17,7 @@ import pytest
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ParseLimitError
 from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
-from completion.next_edit.candidates import Candidate
+from completion.next_edit.candidate import Candidate
 from completion.next_edit.edited_nodes import syntax_of_changes
 from completion.syntax.parsing.process import ParserProcess
 from completion.syntax.trees import brace_opens_block, is_within_expression
