@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 
 from tree_sitter import Tree
 
@@ -97,11 +98,11 @@ class JoinedCheck:
         )
         return mended and self._passes_joined(middle, replaced)
 
-    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has more errors with `middle` than without it."""
+    def adds_none(self, middle: bytes, replaced: int = 0) -> bool:
+        """Return whether the document has no more errors with `middle` than without it."""
         joined = self._join(middle, replaced)
         added = self._breaks(joined) or (joined.errors > 0 and joined.errors > self.errors_before)
-        return added or not self._passes_joined(middle, replaced)
+        return not added and self._passes_joined(middle, replaced)
 
     def _breaks(self, joined: _Joined) -> bool:
         """Return whether the document is sound without the completion and has an error with it."""
@@ -177,26 +178,19 @@ class JoinedDocument:
         """Length of the healed run."""
         return self.end - self.start
 
-    def sound(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
-        return self._ask(JoinedCheck.sound, middle, replaced, at_limit=True)
+    def passes(self, question: Callable[..., bool], *arguments: bytes | int) -> bool:
+        """Return what a method of `JoinedCheck` returns for arguments; True once parsing has exceeded a bound."""
+        if not self.is_beyond_limit:
+            try:
+                return self.parsing(_ask, question, self.language, self.text, self.start, self.end, *arguments)
+            except ParseLimitError:
+                self.is_beyond_limit = True
+        return True
 
-    def blind(self) -> bool:
-        """Return whether the cursor is in a part of the document that tree-sitter does not understand."""
-        return self._ask(JoinedCheck.blind, at_limit=True)
-
-    def mends(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return `JoinedCheck.mends` of the document."""
-        return self._ask(JoinedCheck.mends, middle, replaced, at_limit=True)
-
-    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has more errors with `middle` than without it."""
-        return self._ask(JoinedCheck.adds_errors, middle, replaced, at_limit=False)
-
-    def first_sound(self, offsets: Sequence[int], middle: bytes, replaced: int = 0) -> int:
-        """Return the first of `offsets` at which a cut of `middle` adds no errors; 0 if there is none."""
-        cuts = (offset for offset in offsets[:MAX_JOINED_PARSES] if not self.adds_errors(middle[:offset], replaced))
-        return next(cuts, 0)
+    def first_sound(self, cuts: Iterable[int], middle: bytes, replaced: int = 0) -> int:
+        """Return the first of some cuts of `middle` that adds no errors; 0 if none of those that are parsed does."""
+        tried = islice(cuts, MAX_JOINED_PARSES)
+        return next((cut for cut in tried if self.passes(JoinedCheck.adds_none, middle[:cut], replaced)), 0)
 
     def growing_cut(self, middle: bytes, known: int, is_joined: Callable[[], bool]) -> int:
         """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
@@ -212,18 +206,9 @@ class JoinedDocument:
             return known
         self.tried = len(middle)
         offsets = [offset for offset in line_ends(middle) if offset > known]
-        if self.adds_errors(middle) and is_joined():
+        if not self.passes(JoinedCheck.adds_none, middle) and is_joined():
             return len(middle)
         return self.first_sound(offsets[:_MAX_GROWING_PARSES], middle) or known
-
-    def _ask(self, question: Callable[..., bool], *arguments: bytes | int, at_limit: bool) -> bool:
-        if self.is_beyond_limit:
-            return at_limit
-        try:
-            return self.parsing(_ask, question, self.language, self.text, self.start, self.end, *arguments)
-        except ParseLimitError:
-            self.is_beyond_limit = True
-            return at_limit
 
 
 def line_ends(middle: bytes) -> list[int]:
