@@ -14,7 +14,7 @@ from completion.grammar.grammar import Grammar, Grammars
 from completion.grammar.joined import JoinedCheck, JoinedDocument, line_ends
 from completion.grammar.joining import Joining, Missing
 from completion.grammar.lr.advance import Snapshot
-from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
+from completion.grammar.parsed_documents import cache_document, skippable_parts
 from completion.request import GrammarMode
 from completion.syntax.languages import parsed_row, true_language
 from completion.syntax.parsing import IN_PROCESS, Parsing
@@ -128,7 +128,7 @@ class GrammarConstraint:
                 return OffReason.NO_ACCEPTOR
             root = grammar.prefixes.read(
                 text[:start],
-                lambda: parsing(skippable_prefix_parts, language, text, start),
+                lambda: parsing(skippable_parts, language, text, start),
                 parsing.raise_if_cancelled,
             )
         except (GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError, GrammarBoundError) as error:

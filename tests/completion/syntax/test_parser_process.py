@@ -16,7 +16,7 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ParseLimitError
-from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
+from completion.grammar.parsed_documents import cache_document, skippable_parts
 from completion.next_edit.candidate import Candidate
 from completion.next_edit.edited_nodes import syntax_of_changes
 from completion.syntax.parsing.process import ParserProcess
@@ -220,7 +220,7 @@ def test_results_are_of_the_types_that_the_functions_declare(parser):
         (definitions, text, language),
         (imports, text, language),
         (import_statements, text, language),
-        (skippable_prefix_parts, language, text.encode(), 30),
+        (skippable_parts, language, text.encode(), 30),
         (
             syntax_of_changes,
             text.splitlines(),
