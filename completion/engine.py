@@ -197,7 +197,7 @@ class Engine(Completer):
             prompt = self._planner.plan(replace(planned, context=(), outline=False), SHORT_BUDGET)
         room = session.capacity - len(prompt.tokens) - len(prompt.forced) - self._max_nodes
         planned = replace(planned, max_tokens=min(planned.max_tokens, room))
-        context = cursor_context(planned, self._parsing)
+        context = cursor_context(planned)
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)

@@ -1,31 +1,26 @@
-"""Chooses between a line and a block by the syntax at the cursor."""
+"""Chooses between a line and a block by the code before the cursor."""
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import replace
 
 from completion.ending.context import Context
-from completion.errors import ParseLimitError
 from completion.request import CompletionRequest, Mode
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS
 from completion.syntax.indent_style import depth, line_around
 from completion.syntax.line_roles import opens_body, opens_words
-from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.syntax.table import row_of
-from completion.syntax.trees import brace_opens_block, is_within_expression
 
-_MAX_CHARACTERS_AFTER = 4_000  # of the suffix that are parsed
 _BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")  # a brace after them opens no block
 
 
-def cursor_context(request: CompletionRequest, parsing: Parsing = IN_PROCESS) -> Context:
+def cursor_context(request: CompletionRequest) -> Context:
     """Return the document around the cursor for stop rules and filters, with LINE or BLOCK in place of AUTO."""
     found = Context.of(request.prefix, request.suffix, request.language, request.mode, invoked=request.invoked)
-    return replace(found, mode=decide(found, parsing)) if request.mode is Mode.AUTO else found
+    return replace(found, mode=decide(found)) if request.mode is Mode.AUTO else found
 
 
-def decide(context: Context, parsing: Parsing = IN_PROCESS) -> Mode:
+def decide(context: Context) -> Mode:
     """Return LINE or BLOCK for a cursor.
 
     BLOCK: after the opener of a block, and on an empty line where a block ends. LINE (the line may bring the body that
@@ -35,10 +30,10 @@ def decide(context: Context, parsing: Parsing = IN_PROCESS) -> Mode:
     if context.line_after.strip(LINE_CLOSERS):
         return Mode.LINE
     if context.line_before.strip():
-        return Mode.BLOCK if _after_opener(context, parsing) else Mode.LINE
+        return Mode.BLOCK if _after_opener(context) else Mode.LINE
     if context.line_after.strip() or _block_continues(context):
         return Mode.LINE
-    return Mode.LINE if _in_expression(context, parsing) else Mode.BLOCK
+    return Mode.LINE if _in_expression(context) else Mode.BLOCK
 
 
 def _block_continues(context: Context) -> bool:
@@ -49,18 +44,19 @@ def _block_continues(context: Context) -> bool:
     return depth(below) >= (depth(own + "|") if own else depth(last) + last.endswith((":", "{")))
 
 
-def _in_expression(context: Context, parsing: Parsing) -> bool:
+def _in_expression(context: Context) -> bool:
     language, found = context.language, context.before
-    with suppress(ParseLimitError):
-        if parsing(is_within_expression, context.near, context.suffix[:_MAX_CHARACTERS_AFTER], language):
-            return True
-    in_brackets = bool(found.open) and found.open[-1].character != "{" and not row_of(language).has_sentences
-    if found.string or found.comment or not in_brackets:
-        return bool(found.string) or found.comment
+    if found.string or found.comment:
+        return True
+    if not found.open or row_of(language).has_sentences:
+        return False
+    opener = found.open[-1]
+    if opener.character == "{":
+        return context.near[: opener.offset].rstrip().endswith(_BEFORE_LITERAL)
     return not opens_words(line_around(context.near), language, ended=True)  # as in `each(function()`
 
 
-def _after_opener(context: Context, parsing: Parsing) -> bool:
+def _after_opener(context: Context) -> bool:
     """Return whether the last token before the cursor opens a block."""
     line, language, found = context.line_before.rstrip(), context.language, context.before
     if found.string or found.comment:
@@ -70,11 +66,4 @@ def _after_opener(context: Context, parsing: Parsing) -> bool:
         return opens_body(line, language) and not found.open
     if opens_words(line, language, ended=True) or (row.opens_with_colon and context.line_before.endswith(":")):
         return True
-    if not line.endswith("{"):
-        return False
-    opens: bool | None = None
-    with suppress(ParseLimitError):
-        opens = parsing(brace_opens_block, context.near, context.suffix[:_MAX_CHARACTERS_AFTER], language)
-    if opens is None:  # the text before the brace decides
-        return not line.removesuffix("{").rstrip().endswith(_BEFORE_LITERAL)
-    return opens
+    return line.endswith("{") and not line.removesuffix("{").rstrip().endswith(_BEFORE_LITERAL)

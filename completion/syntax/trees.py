@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node, Parser, Tree
 
-from completion.language_ids import rows
 from completion.syntax.languages import parsed_row, tree_sitter_language
-
-_BODY, _EXPRESSION = (frozenset(rows()["words"][kind].split()) for kind in ("bodies", "expressions"))
 
 
 def parse(text: str | bytes, language: str) -> Tree | None:
@@ -45,24 +42,3 @@ def error_count(tree: Tree) -> int:
         # an ERROR node without children does not itself say that it has an error
         waiting += [child for child in each.children if child.has_error or child.is_error or child.is_missing]
     return count
-
-
-def is_within_expression(before: str, after: str, language: str) -> bool:
-    """Return whether the innermost body or expression around the cursor is an expression; False without a grammar."""
-    tree = parse(before + after, language)
-    if tree is None:
-        return False
-    cursor = len(before.encode("utf-8", "replace"))
-    around = ancestors(tree.root_node.descendant_for_byte_range(cursor, cursor))
-    return next((node.type for node in around if node.type in _BODY | _EXPRESSION), "") in _EXPRESSION
-
-
-def brace_opens_block(before: str, after: str, language: str) -> bool | None:
-    """Return whether the brace before the cursor opens a block; None if the document has no closer for it yet."""
-    tree = parse(before + after, language)
-    if tree is None:
-        return True
-    end = len(before.rstrip().encode("utf-8", "replace"))
-    brace = tree.root_node.descendant_for_byte_range(end - 1, end)
-    parent = brace.parent if brace is not None else None
-    return None if parent is None or parent.type == "ERROR" else parent.type not in _EXPRESSION

@@ -20,7 +20,6 @@ from completion.grammar.parsed_documents import cache_document, skippable_parts
 from completion.next_edit.candidate import Candidate
 from completion.next_edit.edited_nodes import syntax_of_changes
 from completion.syntax.parsing.process import ParserProcess
-from completion.syntax.trees import brace_opens_block, is_within_expression
 from completion.workspace.code_only import code_by_marks
 from completion.workspace.context import IndexedFile, _code_and_definitions
 from completion.workspace.definitions import definitions, import_statements, imports
@@ -155,7 +154,6 @@ def test_the_child_imports_what_parses_and_no_other_large_modules(parser):
     text, language = SMALL
     IndexedFile.of("file.py", text, parser)
     parser(cache_document, language, text.encode())
-    parser(is_within_expression, text, "", language)
     parser(syntax_of_changes, [text], text, language, [])
     imported = set(parser(eval, "[*__import__('sys').modules]"))
     large = {"numpy", "asyncio", "concurrent.futures", "hashlib", "logging", "subprocess", "completion.ending.decision"}
@@ -228,7 +226,6 @@ def test_results_are_of_the_types_that_the_functions_declare(parser):
             language,
             [change],
         ),
-        (brace_opens_block, "a = {", "}", "javascript"),
         (_code_and_definitions, text, language),
         (code_by_marks, text, language),
         (cache_document, language, text.encode()),
