@@ -10,6 +10,7 @@ from completion.ending.context import Context
 from completion.ending.extent import block, code_fence, line, remark
 from completion.ending.loops import loops
 from completion.ending.next_lines import next_lines
+from completion.ending.replaced_lines import without_blanks
 from completion.ending.resync import resync
 from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop
 from completion.ending.shape import edges, indentation
@@ -88,7 +89,7 @@ def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context:
         context: The document around the cursor.
     """
     keeps = isinstance(result, Suggestion) and result.text.startswith(seen)
-    if not seen or keeps or not "".join(raw.text.split()).startswith("".join(seen.split())):
+    if not seen or keeps or not without_blanks(raw.text).startswith(without_blanks(seen)):
         return result
     return replace(raw, text=seen, replace_after=replaced_by(seen, context))
 

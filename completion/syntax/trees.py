@@ -30,15 +30,20 @@ def ancestors(node: Node | None) -> Iterator[Node]:
         node = node.parent
 
 
-def error_count(tree: Tree) -> int:
-    """Return the number of ERROR and MISSING nodes in a tree.
+def errors_of(tree: Tree) -> list[Node]:
+    """Return the ERROR and MISSING nodes of a tree.
 
     A query for them would not find a node that is missing at the start of the text.
     """
-    count, waiting = 0, [tree.root_node] if tree.root_node.has_error else []
+    found, waiting = list[Node](), [tree.root_node] if tree.root_node.has_error else []
     while waiting:
         each = waiting.pop()
-        count += each.is_error or each.is_missing
+        found += [each] * (each.is_error or each.is_missing)
         # an ERROR node without children does not itself say that it has an error
         waiting += [child for child in each.children if child.has_error or child.is_error or child.is_missing]
-    return count
+    return found
+
+
+def error_count(tree: Tree) -> int:
+    """Return the number of ERROR and MISSING nodes in a tree."""
+    return len(errors_of(tree))

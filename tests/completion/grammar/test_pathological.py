@@ -102,7 +102,7 @@ def test_trim_clears_interned_stacks_above_the_maximum(monkeypatch):
     for depth in range(60):
         acceptor.trim()
         acceptor.read(acceptor.start(), b"[" * depth)
-    assert acceptor.machine.size < 200
+    assert acceptor.machine.size_bytes < 100_000
     assert acceptor.accepts_end(acceptor.read(kept, b"]]]]]]]}"))
 
 
@@ -110,7 +110,7 @@ def test_interned_stacks_are_trimmed_while_a_text_is_read(monkeypatch):
     monkeypatch.setattr("completion.grammar.lr.stacks.MAX_INTERNED_NODES", 50)
     grammar = GRAMMARS.load("json")
     assert grammar.prefixes.read(b"[1,    \n" * 300, lambda: ()) is not None
-    assert grammar.acceptor.machine.size < 300
+    assert grammar.acceptor.machine.size_bytes < 150_000
 
 
 @pytest.mark.parametrize(("language", "opener"), [("python", "("), ("json", "["), ("javascript", "a({b: [")])
