@@ -16,7 +16,7 @@ from benchmarks.quality.sets import FILES, MID_LINE, open_tasks
 from benchmarks.quality.tasks import Task
 from completion.ending.decision import RULES, finished
 from completion.ending.mode import cursor_context
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.request import CompletionRequest, Mode, Suggestion
 
 
@@ -32,7 +32,7 @@ def first_to_change(task: Task) -> str | None:
             return rule.__name__
         text = kept
     result = finished(Suggestion(text), context)
-    return "shape" if isinstance(result, Dropped) or result.text.rstrip() != text.rstrip() else None
+    return "shape" if isinstance(result, DropReason) or result.text.rstrip() != text.rstrip() else None
 
 
 def main() -> None:

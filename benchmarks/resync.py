@@ -21,7 +21,7 @@ from benchmarks.quality.sets import FILES, MID_LINE, half_of, open_tasks
 from benchmarks.quality.tasks import Task
 from completion.ending.decision import finished, stop
 from completion.ending.mode import cursor_context
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.request import CompletionRequest, Mode, Suggestion
 
 _MOST_OF_A_SET = 400
@@ -67,7 +67,7 @@ def outcome(task: Task, text: str) -> str:
     context = cursor_context(request)
     end = stop(text, context)
     result = finished(Suggestion(text[: end.length] if end else text), context)
-    if isinstance(result, Dropped):
+    if isinstance(result, DropReason):
         return task.prefix + task.document_suffix
     return task.prefix + result.text + task.document_suffix[result.replace_after :]
 

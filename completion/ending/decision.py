@@ -12,7 +12,7 @@ from completion.ending.loops import loops
 from completion.ending.next_lines import next_lines
 from completion.ending.replaced_lines import without_blanks
 from completion.ending.resync import resync
-from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop
+from completion.ending.rule import DropReason, Ends, Rule, Stop
 from completion.ending.shape import edges, indentation
 from completion.ending.unsafe import unsafe
 from completion.ending.word_end import cluster_end, mid_word, unfinished, whole_words
@@ -46,13 +46,13 @@ def stop(text: str, context: Context) -> Stop | None:
     return found
 
 
-def finished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
+def finished(suggestion: Suggestion, context: Context) -> Suggestion | DropReason:
     """Return what is left of a finished suggestion, in the document's shape, or the reason why nothing is."""
     decided = _decided(suggestion.text, context)
-    if isinstance(decided, Dropped):
+    if isinstance(decided, DropReason):
         return decided
     text = _shaped(suggestion.text[: decided.maybe], decided.replaces, context)
-    return text if isinstance(text, Dropped) else replace(suggestion, text=text, replace_after=decided.replaces)
+    return text if isinstance(text, DropReason) else replace(suggestion, text=text, replace_after=decided.replaces)
 
 
 def shown(text: str, context: Context, limit: int | None = None) -> str:
@@ -64,14 +64,14 @@ def shown(text: str, context: Context, limit: int | None = None) -> str:
         limit: Number of characters after which the text may still change; None if all of them stay.
     """
     decided = _decided(text, context)
-    if isinstance(decided, Dropped):
+    if isinstance(decided, DropReason):
         return ""
     sure = min(decided.sure, len(text) if limit is None else limit)
     kept = text[: whole_words(text[: decided.maybe], sure)]
     kept = kept[: _ends(next_lines, kept, context).sure].rstrip()  # what ends the text may leave such a line last
     ends = _ends(resync, kept, context)  # it may leave a string closed that the text opens again, too
     shaped = _shaped(kept[: ends.maybe], ends.replaces, context)
-    return "" if isinstance(shaped, Dropped) else shaped
+    return "" if isinstance(shaped, DropReason) else shaped
 
 
 def replaced_by(text: str, context: Context) -> int:
@@ -79,7 +79,7 @@ def replaced_by(text: str, context: Context) -> int:
     return _ends(resync, text, context).replaces
 
 
-def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context: Context) -> Suggestion | Dropped:
+def committed(result: Suggestion | DropReason, raw: Suggestion, seen: str, context: Context) -> Suggestion | DropReason:
     """Return a result that begins with what was shown of its text: nothing cuts that off.
 
     Args:
@@ -94,7 +94,7 @@ def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context:
     return replace(raw, text=seen, replace_after=replaced_by(seen, context))
 
 
-def _decided(text: str, context: Context) -> Ends | Dropped:
+def _decided(text: str, context: Context) -> Ends | DropReason:
     """Apply the rules in order, each to what those before it leave."""
     sure, replaces = len(text), 0
     for rule, (reason, _) in RULES.items():
@@ -102,7 +102,7 @@ def _decided(text: str, context: Context) -> Ends | Dropped:
         if ends.maybe < len(text):
             text = text[: cluster_end(text, ends.maybe)]
             if not text.strip():
-                return Dropped(reason)
+                return reason
         sure, replaces = min(sure, ends.sure), ends.replaces
     return Ends(len(text), min(sure, len(text)), replaces=replaces)
 
@@ -112,9 +112,9 @@ def _ends(rule: Rule, text: str, context: Context) -> Ends:
     return rule(text, context)
 
 
-def _shaped(text: str, replaces: int, context: Context) -> str | Dropped:
+def _shaped(text: str, replaces: int, context: Context) -> str | DropReason:
     indented = indentation(text, context)
-    return indented if isinstance(indented, Dropped) else edges(indented, replaces, context)
+    return indented if isinstance(indented, DropReason) else edges(indented, replaces, context)
 
 
 def forget_texts() -> None:
