@@ -127,7 +127,7 @@ class Checkout:
         found |= {"ran_out": read_all and local.rules_go_on(first)}
         if isinstance(result, Suggestion):
             return found | {"text": result.text, "replaces": result.replace_after, "dropped": ""}
-        return found | {"text": "", "replaces": 0, "dropped": result.reason.value}
+        return found | {"text": "", "replaces": 0, "dropped": str(getattr(result, "reason", result))}  # an earlier checkout wraps it
 
     def _task(self, place: dict[str, Any], grammar: GrammarMode) -> RecordedTask:
         """Return the task of a place, as `Engine` makes one."""
