@@ -22,7 +22,7 @@ from benchmarks.quality.sets import FILES, MID_LINE, half_of, open_tasks
 from benchmarks.quality.tasks import Task
 from benchmarks.resync import chosen
 from completion.decoding.stop_rules import StopRules
-from completion.ending.decision import shown
+from completion.ending.decision import replaced_by, shown
 from completion.ending.mode import cursor_context
 from completion.request import CompletionRequest
 
@@ -61,7 +61,7 @@ def calls_for(task: Task) -> tuple[int, Counter[str]]:
             tokens += 1
             if rules.text_end(task.reference[:end]) is not None:
                 break
-            rules.replaced_by(shown(task.reference[:end], context))
+            replaced_by(shown(task.reference[:end], context), context)
 
     calls = calls_of(grow)
     return tokens, calls

@@ -14,19 +14,17 @@ from rich.table import Table
 
 from benchmarks.quality.sets import FILES, MID_LINE, open_tasks
 from benchmarks.quality.tasks import Task
-from completion.ending.context import Context
 from completion.ending.decision import RULES, finished
-from completion.ending.mode import decide
-from completion.ending.rule import Dropped
-from completion.request import Mode, Suggestion
+from completion.ending.mode import cursor_context
+from completion.ending.rule import DropReason
+from completion.request import CompletionRequest, Mode, Suggestion
 
 
 def first_to_change(task: Task) -> str | None:
     """Return the name of the first rule that changes the reference except its trailing blanks, None if none does."""
-    mode = decide(task.prefix, task.document_suffix, task.language) if task.mode is Mode.AUTO else task.mode
-    if "\n" in task.reference.strip("\n"):
-        mode = Mode.BLOCK
-    context = Context.of(task.prefix, task.document_suffix, task.language, mode, invoked=True)
+    mode = Mode.BLOCK if "\n" in task.reference.strip("\n") else task.mode
+    request = CompletionRequest(task.prefix, task.document_suffix, task.language, mode=mode, invoked=True)
+    context = cursor_context(request)
     text = task.reference
     for rule in RULES:
         kept = text[: rule(text, context).maybe]
@@ -34,7 +32,7 @@ def first_to_change(task: Task) -> str | None:
             return rule.__name__
         text = kept
     result = finished(Suggestion(text), context)
-    return "shape" if isinstance(result, Dropped) or result.text.rstrip() != text.rstrip() else None
+    return "shape" if isinstance(result, DropReason) or result.text.rstrip() != text.rstrip() else None
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import NO_TOKEN, Decoder, Proposal, Step
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.engine import Engine, product_settings
 from completion.host.process.address import normal_model
 from completion.model.causal_model import Logits
@@ -64,7 +64,7 @@ class HeardTask(LocalTask):
         decoder = LocalTask.source(self, constraints, written, state, is_first=is_first)
         return HeardDecoder(**_fields(decoder)) if is_first else decoder
 
-    def finish(self, attempt: Attempt) -> Suggestion | Dropped:
+    def finish(self, attempt: Attempt) -> Suggestion | DropReason:
         """See `Task`."""
         self.finished.append(attempt)
         return LocalTask.finish(self, attempt)

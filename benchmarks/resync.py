@@ -19,11 +19,10 @@ from rich.table import Table
 
 from benchmarks.quality.sets import FILES, MID_LINE, half_of, open_tasks
 from benchmarks.quality.tasks import Task
-from completion.ending.context import Context
 from completion.ending.decision import finished, stop
-from completion.ending.mode import decide
-from completion.ending.rule import Dropped
-from completion.request import Mode, Suggestion
+from completion.ending.mode import cursor_context
+from completion.ending.rule import DropReason
+from completion.request import CompletionRequest, Mode, Suggestion
 
 _MOST_OF_A_SET = 400
 _CLOSERS = re.compile(r"[)\]}]")
@@ -63,13 +62,12 @@ def _changed(line: str) -> str:
 
 def outcome(task: Task, text: str) -> str:
     """Return the document that a generated text gives."""
-    mode = decide(task.prefix, task.document_suffix, task.language) if task.mode is Mode.AUTO else task.mode
-    if "\n" in task.reference.strip("\n"):
-        mode = Mode.BLOCK
-    context = Context.of(task.prefix, task.document_suffix, task.language, mode, invoked=True)
+    mode = Mode.BLOCK if "\n" in task.reference.strip("\n") else task.mode
+    request = CompletionRequest(task.prefix, task.document_suffix, task.language, mode=mode, invoked=True)
+    context = cursor_context(request)
     end = stop(text, context)
     result = finished(Suggestion(text[: end.length] if end else text), context)
-    if isinstance(result, Dropped):
+    if isinstance(result, DropReason):
         return task.prefix + task.document_suffix
     return task.prefix + result.text + task.document_suffix[result.replace_after :]
 

@@ -16,7 +16,7 @@ from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.ending.context import Context
 from completion.ending.decision import forget_texts
-from completion.ending.rule import Dropped, DropReason
+from completion.ending.rule import DropReason
 from completion.grammar.grammar import Grammars
 from completion.memory import Held, MemoryPart
 from completion.model.tokenizer import CodeTokenizer
@@ -90,7 +90,7 @@ class Completer(ABC):
                 return
             suggestions = [outcome] if isinstance(outcome, Suggestion) else []
             record.text_shown()
-            is_replaced = isinstance(outcome, Dropped) and outcome.reason in _REPLACED
+            is_replaced = isinstance(outcome, DropReason) and outcome in _REPLACED
             if len(suggestions) < request.suggestions and (suggestions or request.invoked or is_replaced):
                 if suggestions:
                     yield _event(suggestions, request, task)
@@ -105,7 +105,7 @@ class Completer(ABC):
             _event(suggestions, request, task),
             done=True,
             stop_reason=chosen.stop.reason if chosen.stop else None,
-            dropped=outcome.reason.value if isinstance(outcome, Dropped) and not suggestions else "",
+            dropped=outcome.value if isinstance(outcome, DropReason) and not suggestions else "",
         )
 
     def _on_next_line(self, request: CompletionRequest, ending: str, cancel: CancelToken) -> Generator[CompletionEvent]:
@@ -204,11 +204,11 @@ def _growing(attempt: Attempt, visible: str, request: CompletionRequest) -> Comp
     return CompletionEvent(suggestions, greedy=attempt.output.whole() if request.tells_greedy else "")
 
 
-def _line_ending(outcome: Suggestion | Dropped, context: Context) -> str:
+def _line_ending(outcome: Suggestion | DropReason, context: Context) -> str:
     """Return what ends the cursor's line if an attempt at the end of a line with text adds nothing to it; "" if not."""
-    if not isinstance(outcome, Dropped) or not context.line_before.strip() or context.line_after:
+    if isinstance(outcome, Suggestion) or not context.line_before.strip() or context.line_after:
         return ""
-    return _LINE_ENDINGS.get(outcome.reason, "")
+    return _LINE_ENDINGS.get(outcome, "")
 
 
 def _after(ending: str, below: Suggestion) -> Suggestion:

@@ -23,7 +23,6 @@ from completion.ending.mode import cursor_context
 from completion.errors import ParseLimitError
 from completion.memory import Held, MemoryPart
 from completion.model.loading import LoadedModel
-from completion.next_edit.candidates import forget_texts
 from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
 from completion.next_edit.judge import Judge
@@ -184,10 +183,7 @@ class Engine(Completer):
         for document in documents:
             self._sessions.close(document)
             self._sessions.close(document + _NEXT_EDIT)
-        languages = self._sessions.languages()
-        if not languages:
-            forget_texts()
-        return languages
+        return self._sessions.languages()
 
     def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> LocalTask:
         """Plan the prompt, compute what the cache lacks of it, and open the grammar.
@@ -201,7 +197,7 @@ class Engine(Completer):
             prompt = self._shortened(planned)
         room = session.capacity - len(prompt.tokens) - len(prompt.forced) - self._max_nodes
         planned = replace(planned, max_tokens=min(planned.max_tokens, room))
-        context = cursor_context(planned, self._parsing)
+        context = cursor_context(planned)
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)

@@ -107,7 +107,7 @@ def _place_cursor(file: SourceFile, found: Cuts, rng: random.Random) -> None:
     for _ in range(rng.randint(1, 4)):
         end = text.find("\n", end) + 1 or len(text)
     found.cursors += 1
-    opened = GrammarConstraint.open(GRAMMARS, file.language, text[:at], text[end:], GrammarMode.STRICT)
+    opened = GrammarConstraint(GRAMMARS, file.language, text[:at], text[end:], GrammarMode.STRICT)
     if opened.root is None and GRAMMARS.load(file.language) is not None:
         found.false_rejects.append(f"{file.name} opened at {at}: {opened.off_reason}")
         return

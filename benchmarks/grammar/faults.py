@@ -90,7 +90,7 @@ def _change(kind: str, tokens: list[tuple[int, int]], text: bytes, rng: random.R
 
 def catch(fault: Fault, rng: random.Random) -> str:
     """Return which of CHECKS caught the fault by the end of its line, or "" for none."""
-    opened = GrammarConstraint.open(GRAMMARS, fault.language, fault.prefix, fault.suffix, GrammarMode.STRICT)
+    opened = GrammarConstraint(GRAMMARS, fault.language, fault.prefix, fault.suffix, GrammarMode.STRICT)
     middle = fault.line.encode()
     if opened.root is None:
         return _joined(opened, middle)

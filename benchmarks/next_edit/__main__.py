@@ -44,7 +44,7 @@ from benchmarks.next_edit.latency import times
 from benchmarks.next_edit.recordings import Recording, recordings, summary
 from benchmarks.next_edit.replay import Outcome, State, states
 from benchmarks.next_edit.scenarios import scenarios
-from benchmarks.next_edit.training import Row, half, train_gate
+from benchmarks.next_edit.training import Row, half, to_json, train_gate
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
 from completion.host.process.address import normal_model
@@ -138,7 +138,7 @@ def main() -> None:
         first = [row for row in rows if row.is_first]
         if judgements is not None:
             _judge(replays, first, Way(by_rules(train_gate(first)), constant(SHOWN_FROM)), judgements)
-        given.train.write_text(train_gate(first).to_json(), encoding="utf-8")
+        given.train.write_text(to_json(train_gate(first)), encoding="utf-8")
         return
     ways = {"rules": Way(constant(1.0), constant(0.0))}
     is_shipped = given.shipped or given.data

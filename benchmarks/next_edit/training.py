@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -90,3 +91,14 @@ def fit(rows: Sequence[Row], features: Features) -> GateWeights:
     weights = newton((inputs - means) / scales, np.array([row.is_right for row in rows]), PENALTY)
     columns = zip(names, means.tolist(), scales.tolist(), weights[1:].tolist(), strict=True)
     return GateWeights({name: (mean, scale, weight) for name, mean, scale, weight in columns}, float(weights[0]))
+
+
+def to_json(gate: Gate) -> str:
+    """Return a gate as the JSON that `Gate.shipped` reads, with one feature per line."""
+    return "{\n" + ",\n".join(f'  "{key}": {_json(getattr(gate, key))}' for key in ("rules", "both")) + "\n}\n"
+
+
+def _json(part: GateWeights) -> str:
+    rows = (json.dumps([name, *(round(value, 4) for value in values)]) for name, values in part.weights.items())
+    features = ",\n      ".join(rows)
+    return f'{{\n    "bias": {round(part.bias, 4)},\n    "features": [\n      {features}\n    ]\n  }}'

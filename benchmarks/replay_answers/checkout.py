@@ -127,7 +127,8 @@ class Checkout:
         found |= {"ran_out": read_all and local.rules_go_on(first)}
         if isinstance(result, Suggestion):
             return found | {"text": result.text, "replaces": result.replace_after, "dropped": ""}
-        return found | {"text": "", "replaces": 0, "dropped": result.reason.value}
+        reason = getattr(result, "reason", result)  # an earlier checkout wraps it
+        return found | {"text": "", "replaces": 0, "dropped": reason.value}
 
     def _task(self, place: dict[str, Any], grammar: GrammarMode) -> RecordedTask:
         """Return the task of a place, as `Engine` makes one."""

@@ -151,7 +151,7 @@ def _joined(repeats: list[list[Run]], task: Task) -> dict[str, Any]:
 
 def _parses(suggestion: Suggestion, task: Task) -> bool:
     """Return whether the suggestion adds no syntax errors to the document."""
-    grammar = GrammarConstraint.open(GRAMMARS, task.language, task.prefix, task.document_suffix, GrammarMode.STRICT, "")
+    grammar = GrammarConstraint(GRAMMARS, task.language, task.prefix, task.document_suffix, GrammarMode.STRICT, "")
     replaced = len(task.document_suffix[: suggestion.replace_after].encode())
     text = suggestion.text.encode()
     return grammar.longest_passing_cut(text, replaced) == len(text)

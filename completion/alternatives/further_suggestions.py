@@ -13,6 +13,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.attempt import Attempt, Branch
 from completion.decoding.local_task import LocalTask
 from completion.decoding.task import Task
+from completion.ending.replaced_lines import without_blanks
 from completion.request import Alternatives, Mode, StopReason, Suggestion
 
 MIN_EXTRA_TOKENS = 8
@@ -137,8 +138,8 @@ def is_abandoned(task: Task, attempt: Attempt) -> bool:
 
 def may_be_new(growing: str, known: Sequence[str]) -> bool:
     """Return whether a text that may still grow starts with none of the known ones, whitespace aside."""
-    folded = _folded(growing)
-    return not any(folded.startswith(_folded(text)) for text in known)
+    folded = without_blanks(growing)
+    return not any(folded.startswith(without_blanks(text)) for text in known)
 
 
 def max_alternative_tokens(first_tokens: int) -> int:
@@ -159,11 +160,7 @@ def ranked(suggestions: Sequence[Suggestion], new: Suggestion) -> list[Suggestio
 
 def is_new(text: str, others: Sequence[str]) -> bool:
     """Return whether a text neither starts one of the others nor starts with one, whitespace aside."""
-    folded = _folded(text)
+    folded = without_blanks(text)
     return bool(folded) and not any(
-        other.startswith(folded) or folded.startswith(other) for other in map(_folded, others)
+        other.startswith(folded) or folded.startswith(other) for other in map(without_blanks, others)
     )
-
-
-def _folded(text: str) -> str:
-    return "".join(text.split())

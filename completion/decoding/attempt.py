@@ -18,6 +18,7 @@ from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules
 from completion.decoding.suggestion_ends import suggestion_ends
 from completion.ending.context import Context
+from completion.ending.decision import replaced_by
 from completion.ending.extent import first_line, line_end
 from completion.ending.rule import Stop
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
@@ -131,8 +132,8 @@ class Attempt:
 
     def growing(self, visible: str) -> Suggestion:
         """Return the visible part of the text with the log-probabilities of all tokens so far."""
-        over, known = self.rules.replaced_by(visible), tuple(self.log_probabilities)
-        line = self._line(visible)
+        over = replaced_by(visible, self.context) if self.request.filters else 0
+        known, line = tuple(self.log_probabilities), self._line(visible)
         return Suggestion(visible, over, token_log_probabilities=known, ends=self.ends(visible), line=line)
 
     def suggestion(self, stop: Stop) -> Suggestion:

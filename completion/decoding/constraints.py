@@ -39,7 +39,7 @@ def open_grammar(
 ) -> GrammarConstraint:
     """Open the grammar's constraint for a request, which starts where the prompt ends, before the healed run."""
     language, before, after = request.language, healed.shown, request.suffix
-    return GrammarConstraint.open(grammars, language, before, after, request.grammar, healed.run, parsing)
+    return GrammarConstraint(grammars, language, before, after, request.grammar, healed.run, parsing)
 
 
 class Constraints:

@@ -7,7 +7,7 @@ from math import exp
 
 from completion.ending.context import Context
 from completion.ending.decision import committed, finished, replaced_by
-from completion.ending.rule import Dropped, DropReason
+from completion.ending.rule import DropReason
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.joining import Missing
 from completion.request import CompletionRequest, GrammarMode, StopReason, Suggestion
@@ -35,7 +35,7 @@ class Finisher:
     grammar: GrammarConstraint
     forced: bytes
 
-    def finish(self, raw: Suggestion, reason: StopReason, shown: str = "") -> Suggestion | Dropped:
+    def finish(self, raw: Suggestion, reason: StopReason, shown: str = "") -> Suggestion | DropReason:
         """Return the suggestion that a finished text becomes, or the reason why it is dropped.
 
         Args:
@@ -43,7 +43,7 @@ class Finisher:
             reason: Why it ended.
             shown: Part that was shown before. Nothing cuts it, unless the text has another beginning.
         """
-        result: Suggestion | Dropped = raw
+        result: Suggestion | DropReason = raw
         if self.request.filters:
             result = finished(raw, replace(self.context, cut_short=reason in _CUT_SHORT))
         if self.request.grammar is GrammarMode.STRICT and isinstance(result, Suggestion):
@@ -74,7 +74,7 @@ class Finisher:
         cut = self.grammar.growing_cut(self.forced + written, known, missing)
         return _cut_back(written, cut - len(self.forced))
 
-    def _cut_by_grammar(self, suggestion: Suggestion, reason: StopReason) -> Suggestion | Dropped:
+    def _cut_by_grammar(self, suggestion: Suggestion, reason: StopReason) -> Suggestion | DropReason:
         """Cut a suggestion to its longest start that adds no syntax error to the document.
 
         Args:
@@ -92,7 +92,7 @@ class Finisher:
         if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
             return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
         if not kept.strip():
-            return Dropped(DropReason.SYNTAX)
+            return DropReason.SYNTAX
         over = min(suggestion.replace_after, replaced_by(kept, self.context))  # not a closer that was cut off
         return replace(suggestion, text=kept, replace_after=over)
 

@@ -16,7 +16,7 @@ from completion.decoding.decoder import Decoder
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.task import Task
 from completion.ending.replaced_lines import ReplacedLines
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.model.dead_ends import SampledText
 from completion.request import Mode, StopReason, Suggestion
 from drafting.session import Drafters, DraftingSession
@@ -87,7 +87,7 @@ class LocalTask(Task):
             text=self._sampled_text() if is_first and constraints.start.grammar is not None else None,
         )
 
-    def finish(self, attempt: Attempt) -> Suggestion | Dropped:
+    def finish(self, attempt: Attempt) -> Suggestion | DropReason:
         """See `Task`. What a sampled text met teaches the document's later ones."""
         text = attempt.source.text if isinstance(attempt.source, Decoder) else None
         if text is not None and attempt.stop is not None:

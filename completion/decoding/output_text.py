@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from codecs import getincrementaldecoder
+from codecs import getincrementaldecoder, utf_8_decode
 from collections.abc import Iterator
 
-_GRAPHEME_CHARACTERS = 32  # maximum length of a grapheme that is recognised
+from completion.ending.word_end import cluster_end
 
 
 class OutputText:
@@ -74,12 +74,8 @@ class OutputText:
 
     def growing(self) -> str:
         """Return the text after the cursor that further tokens cannot change."""
-        text = _complete_characters(self._after_cursor())
-        if not text or text[-1].isascii():
-            return text
-        import regex  # noqa: PLC0415 - 2 MB that most code does not need
-
-        return text[: len(text) - len(regex.findall(r"\X", text[-_GRAPHEME_CHARACTERS:])[-1])]
+        text, _ = utf_8_decode(self._after_cursor(), "ignore")
+        return text if text[-1:].isascii() else text[: cluster_end(text, len(text) - 1)]
 
     def pieces(self, length: int) -> tuple[tuple[str, str], ...]:
         """Return the parts of the first `length` characters as (drafter, text), one for each run of one drafter.
@@ -116,18 +112,3 @@ class OutputText:
 
     def _after_cursor(self) -> bytes:
         return bytes(self._bytes[self._forced_bytes :])
-
-
-def _complete_characters(data: bytes) -> str:
-    """Decode all but an incomplete character at the end, and leave out invalid bytes."""
-    for cut in range(min(3, len(data)) + 1):
-        tail = data[len(data) - cut :]
-        lead = tail[:1]
-        if cut and lead >= b"\xc0" and cut < _character_size(lead[0]):
-            return data[: len(data) - cut].decode("utf-8", "ignore")
-    return data.decode("utf-8", "ignore")
-
-
-def _character_size(lead: int) -> int:
-    """Return the number of bytes of a UTF-8 character by its first byte (RFC 3629, section 3)."""
-    return 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4

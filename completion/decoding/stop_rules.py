@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from completion.decoding.output_text import OutputText
 from completion.ending.context import Context
-from completion.ending.decision import replaced_by, stop
+from completion.ending.decision import stop
 from completion.ending.early_stop import EarlyStop
 from completion.ending.extent import line_end
 from completion.ending.rule import Stop
@@ -49,10 +49,6 @@ class StopRules:
         found = self._own_end(text)
         limit = self._lines_end(text)
         return Stop(limit, StopReason.MAX_LINES) if limit < (found.length if found else len(text)) else found
-
-    def replaced_by(self, visible: str) -> int:
-        """Return the number of characters after the cursor that the visible part of an unfinished text replaces."""
-        return replaced_by(visible, self._context) if self._request.filters else 0
 
     def _turn_end(self, text: str) -> Stop | None:
         """Return the end after the start of a turn's last line; None while there is none."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from completion.decoding.decoder import TopTokens
 from completion.decoding.output_text import OutputText
@@ -43,7 +44,7 @@ def suggestion_ends(
             end = places[max(0, characters - beyond)]
             if end and end in whole_ends:
                 alike = _log_probabilities_of_others(top, start, token_bytes) if top is not None else ()
-                found.append((end, min(0.0, before + _log_sum(taken, *alike))))
+                found.append((end, min(0.0, before + float(np.logaddexp.reduce([taken, *alike])))))
         before += taken
     return tuple(found)
 
@@ -80,9 +81,3 @@ def _starts_of(token: bytes) -> tuple[bytes, ...]:
     """Return the part of a token before its first line break, if there is one, and the whole token."""
     line, line_break, _ = token.partition(b"\n")
     return (line, token) if line and line_break else (token,)
-
-
-def _log_sum(*values: float) -> float:
-    """Return the logarithm of the sum of probabilities whose logarithms are given."""
-    highest = max(values)
-    return highest + math.log(sum(math.exp(value - highest) for value in values))

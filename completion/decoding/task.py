@@ -17,7 +17,7 @@ from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules
 from completion.ending.context import Context
 from completion.ending.decision import shown
-from completion.ending.rule import Dropped, DropReason, Stop
+from completion.ending.rule import DropReason, Stop
 from completion.grammar.constraint import GrammarConstraint
 from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.planner import Prompt
@@ -127,17 +127,17 @@ class Task(ABC):
         line = self.opening_line(attempt) if all_kept and visible == attempt.shown else None
         return visible if line is None else line.text
 
-    def finish(self, attempt: Attempt) -> Suggestion | Dropped:
+    def finish(self, attempt: Attempt) -> Suggestion | DropReason:
         """Return the suggestion that a finished attempt becomes; it starts with what `stream` has shown."""
         if attempt.stop is None:
-            return Dropped(DropReason.EMPTY)
+            return DropReason.EMPTY
         raw = attempt.suggestion(attempt.stop)
         result = self._finisher.finish(raw, attempt.stop.reason, attempt.shown)
         is_repeated = attempt.stop.reason is StopReason.SUFFIX_OVERLAP  # its first line may still be another item's
         early = self.opening_line(attempt) if is_repeated or "\n" in raw.text else None
         if early is not None and not (isinstance(result, Suggestion) and result.text.startswith(early.text)):
             result = early
-        if isinstance(result, Dropped):
+        if isinstance(result, DropReason):
             return result
         return replace(result, ends=attempt.ends(result.text))
 

@@ -29,7 +29,7 @@ class Context:
         near: The last part of it, as far as it is scanned.
         suffix: Text after the cursor.
         language: LSP language identifier.
-        mode: LINE or BLOCK, never AUTO.
+        mode: LINE or BLOCK; AUTO until it is decided.
         invoked: Whether the request is manual: no suggestion is hidden for the cursor's position.
         cut_short: Whether decoding ended at a maximum (tokens, bytes, time) and not at the text's own end.
         line_before: The cursor's line up to the cursor.

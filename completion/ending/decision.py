@@ -10,11 +10,12 @@ from completion.ending.context import Context
 from completion.ending.extent import block, code_fence, line, remark
 from completion.ending.loops import loops
 from completion.ending.next_lines import next_lines
+from completion.ending.replaced_lines import without_blanks
 from completion.ending.resync import resync
-from completion.ending.rule import Dropped, DropReason, Ends, Rule, Stop
+from completion.ending.rule import DropReason, Ends, Rule, Stop
 from completion.ending.shape import edges, indentation
 from completion.ending.unsafe import unsafe
-from completion.ending.word_end import cluster_ends, mid_word, unfinished, whole_words
+from completion.ending.word_end import cluster_end, mid_word, unfinished, whole_words
 from completion.request import StopReason, Suggestion
 
 RULES: dict[Rule, tuple[DropReason, StopReason | None]] = {
@@ -40,18 +41,18 @@ def stop(text: str, context: Context) -> Stop | None:
     found = None
     for rule, (_, reason) in RULES.items():
         if reason and (ends := _ends(rule, text, context)).over:
-            text = _cut(text, ends.maybe)
+            text = text[: cluster_end(text, ends.maybe)]
             found = Stop(len(text), reason)
     return found
 
 
-def finished(suggestion: Suggestion, context: Context) -> Suggestion | Dropped:
+def finished(suggestion: Suggestion, context: Context) -> Suggestion | DropReason:
     """Return what is left of a finished suggestion, in the document's shape, or the reason why nothing is."""
     decided = _decided(suggestion.text, context)
-    if isinstance(decided, Dropped):
+    if isinstance(decided, DropReason):
         return decided
     text = _shaped(suggestion.text[: decided.maybe], decided.replaces, context)
-    return text if isinstance(text, Dropped) else replace(suggestion, text=text, replace_after=decided.replaces)
+    return text if isinstance(text, DropReason) else replace(suggestion, text=text, replace_after=decided.replaces)
 
 
 def shown(text: str, context: Context, limit: int | None = None) -> str:
@@ -63,14 +64,14 @@ def shown(text: str, context: Context, limit: int | None = None) -> str:
         limit: Number of characters after which the text may still change; None if all of them stay.
     """
     decided = _decided(text, context)
-    if isinstance(decided, Dropped):
+    if isinstance(decided, DropReason):
         return ""
     sure = min(decided.sure, len(text) if limit is None else limit)
     kept = text[: whole_words(text[: decided.maybe], sure)]
     kept = kept[: _ends(next_lines, kept, context).sure].rstrip()  # what ends the text may leave such a line last
     ends = _ends(resync, kept, context)  # it may leave a string closed that the text opens again, too
     shaped = _shaped(kept[: ends.maybe], ends.replaces, context)
-    return "" if isinstance(shaped, Dropped) else shaped
+    return "" if isinstance(shaped, DropReason) else shaped
 
 
 def replaced_by(text: str, context: Context) -> int:
@@ -78,7 +79,7 @@ def replaced_by(text: str, context: Context) -> int:
     return _ends(resync, text, context).replaces
 
 
-def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context: Context) -> Suggestion | Dropped:
+def committed(result: Suggestion | DropReason, raw: Suggestion, seen: str, context: Context) -> Suggestion | DropReason:
     """Return a result that begins with what was shown of its text: nothing cuts that off.
 
     Args:
@@ -88,20 +89,20 @@ def committed(result: Suggestion | Dropped, raw: Suggestion, seen: str, context:
         context: The document around the cursor.
     """
     keeps = isinstance(result, Suggestion) and result.text.startswith(seen)
-    if not seen or keeps or not "".join(raw.text.split()).startswith("".join(seen.split())):
+    if not seen or keeps or not without_blanks(raw.text).startswith(without_blanks(seen)):
         return result
     return replace(raw, text=seen, replace_after=replaced_by(seen, context))
 
 
-def _decided(text: str, context: Context) -> Ends | Dropped:
+def _decided(text: str, context: Context) -> Ends | DropReason:
     """Apply the rules in order, each to what those before it leave."""
     sure, replaces = len(text), 0
     for rule, (reason, _) in RULES.items():
         ends = _ends(rule, text, context)
         if ends.maybe < len(text):
-            text = _cut(text, ends.maybe)
+            text = text[: cluster_end(text, ends.maybe)]
             if not text.strip():
-                return Dropped(reason)
+                return reason
         sure, replaces = min(sure, ends.sure), ends.replaces
     return Ends(len(text), min(sure, len(text)), replaces=replaces)
 
@@ -111,21 +112,15 @@ def _ends(rule: Rule, text: str, context: Context) -> Ends:
     return rule(text, context)
 
 
-def _cut(text: str, end: int) -> str:
-    """Return a text up to an offset, without the flag, emoji or letter that the offset splits."""
-    ends = cluster_ends(text)
-    return text[:end] if end in ends else text[: max(each for each in ends if each < end)]
-
-
-def _shaped(text: str, replaces: int, context: Context) -> str | Dropped:
+def _shaped(text: str, replaces: int, context: Context) -> str | DropReason:
     indented = indentation(text, context)
-    return indented if isinstance(indented, Dropped) else edges(indented, replaces, context)
+    return indented if isinstance(indented, DropReason) else edges(indented, replaces, context)
 
 
 def forget_texts() -> None:
     """Free what was kept of texts around cursors: the bounded caches of these packages; others are of languages."""
     for name, module in [*sys.modules.items()]:
-        if name.startswith(("completion.ending.", "completion.syntax.")):
+        if name.startswith(("completion.ending.", "completion.syntax.", "completion.next_edit.")):
             for kept in vars(module).values():
                 if isinstance(kept, type(_ends)) and kept.cache_parameters()["maxsize"]:
                     kept.cache_clear()

@@ -14,7 +14,7 @@ from completion.ending.context import Context
 
 @dataclass(frozen=True, slots=True)
 class ReplacedLines:
-    """What was deleted at the cursor. All lines are compared without their blanks, which `folded` removes.
+    """What was deleted at the cursor. All lines are compared without their blanks, which `without_blanks` removes.
 
     Attributes:
         deleted: First of the lines that were deleted; "" for none.
@@ -32,8 +32,8 @@ class ReplacedLines:
     def of(cls, deleted: Sequence[str], expected: Sequence[str], context: Context) -> ReplacedLines:
         """Take the lines that are not blank, and of the expected ones those that can still be typed."""
         gone = _lines("\n".join(deleted)) or [""]
-        begun = folded(context.line_before)
-        new = {line for line in map(folded, expected) if line.startswith(begun) and line != begun}
+        begun = without_blanks(context.line_before)
+        new = {line for line in map(without_blanks, expected) if line.startswith(begun) and line != begun}
         return cls(gone[0], frozenset(new.difference(gone)), context.line_before, context.line_after)
 
     def are_back(self, text: str) -> bool:
@@ -46,7 +46,7 @@ class ReplacedLines:
 
     def may_be_followed(self, text: str) -> bool:
         """Return whether `are_followed` may become true of a text that grows."""
-        begun = folded(self.before + text)
+        begun = without_blanks(self.before + text)
         return "\n" not in text and any(line.startswith(begun) for line in self.expected)
 
     def leave_open(self, text: str) -> bool:
@@ -57,7 +57,7 @@ class ReplacedLines:
         first, *more = _lines(self.before + text) or [""]
         if self.deleted and (first == self.deleted if more else self.deleted.startswith(first)):
             return True
-        begun = folded(self.before + text)
+        begun = without_blanks(self.before + text)
         return not all(line.startswith(begun) for line in self.expected)
 
     def _lines(self, text: str) -> list[list[str]]:
@@ -68,10 +68,10 @@ class ReplacedLines:
         return [_lines(self.before + text + rest) for rest in rests]
 
 
-def folded(line: str) -> str:
-    """Return a line without its blanks."""
-    return "".join(line.split())
+def without_blanks(text: str) -> str:
+    """Return a text without its blanks and line ends."""
+    return "".join(text.split())
 
 
 def _lines(text: str) -> list[str]:
-    return [line for line in map(folded, text.split("\n")) if line]
+    return [line for line in map(without_blanks, text.split("\n")) if line]

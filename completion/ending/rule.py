@@ -64,10 +64,3 @@ class DropReason(StrEnum):
     UNFINISHED = "unfinished"
     SYNTAX = "syntax"
     UNSAFE = "unsafe"
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """The outcome for a suggestion of which nothing is left."""
-
-    reason: DropReason

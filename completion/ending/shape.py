@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from completion.ending.context import Context
-from completion.ending.rule import Dropped, DropReason
+from completion.ending.rule import DropReason
 from completion.syntax.brackets import CLOSERS, scan
 from completion.syntax.indent_style import BLOCK_OPENERS, WRAP_OPENERS, columns, leading_blanks
 from completion.syntax.lexicon import lexicon_of
@@ -21,7 +21,7 @@ _OPENERS = (*BLOCK_OPENERS, *WRAP_OPENERS, "do", "then")
 _BLANKS = (" ", "\t")
 
 
-def indentation(text: str, context: Context) -> str | Dropped:
+def indentation(text: str, context: Context) -> str | DropReason:
     """Rewrite the leading blanks of lines in the document's style; nothing else changes.
 
     On a line of whole levels, less than the line above has, the user has gone back to a level: no text goes deeper.
@@ -36,7 +36,7 @@ def indentation(text: str, context: Context) -> str | Dropped:
     if is_code and not context.line_before.strip():
         lines[0] = _first(lines[0], context)
         if lines[0][:1] in _BLANKS and lines[0].strip() and _is_back(context):
-            return Dropped(DropReason.INDENTED_AGAIN)
+            return DropReason.INDENTED_AGAIN
     if is_code and len(lines) > 1 and not row_of(context.language).as_written:
         lines[1:] = _deeper(lines, columns(generated), context)
         if not lines[0].strip():
@@ -46,7 +46,7 @@ def indentation(text: str, context: Context) -> str | Dropped:
     return "\n".join(lines)
 
 
-def edges(text: str, replaces: int, context: Context) -> str | Dropped:
+def edges(text: str, replaces: int, context: Context) -> str | DropReason:
     """Remove leading blanks that repeat a blank before the cursor, and trailing blanks and line breaks.
 
     With text after the cursor on its line, trailing indentation stays; trailing blanks go only if that text begins with
@@ -62,12 +62,12 @@ def edges(text: str, replaces: int, context: Context) -> str | Dropped:
         if text.endswith(",") and not row_of(context.language).last_comma and below[:1] in CLOSERS:
             text = text if context.scan(text).string else text.removesuffix(",")
             if not text:
-                return Dropped(DropReason.LAST_COMMA)
+                return DropReason.LAST_COMMA
     elif after[0] in _BLANKS and not text.rstrip(" \t").endswith("\n"):
         text = text.rstrip(" \t")
     if not text.strip():
-        return Dropped(DropReason.BLANK if text else DropReason.EMPTY)
-    return Dropped(DropReason.DOUBLED_CLOSER) if text == context.line_after[:replaces] else text
+        return DropReason.BLANK if text else DropReason.EMPTY
+    return DropReason.DOUBLED_CLOSER if text == context.line_after[:replaces] else text
 
 
 def _with_tabs(lines: list[str], recipe: re.Pattern[str], context: Context) -> list[str]:

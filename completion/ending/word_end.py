@@ -22,7 +22,7 @@ _TAIL = re.compile(rf"\\*[\w$]+\Z|\\+\Z|{_NUMBER}\Z")  # with the backslash of a
 def unfinished(text: str, context: Context) -> Ends:
     """End with a block's whole lines, or a single line's whole words, unless the text ends by itself."""
     if context.cut_short and not text[-1:].isascii():  # a flag or a joined emoji might have gone on
-        text = text[: max(end for end in cluster_ends(text) if end < len(text))]
+        text = text[: cluster_end(text, len(text) - 1)]
     has_lines = context.mode is Mode.BLOCK or code_line(text, context) is not None
     line_end = text.rfind("\n") if has_lines else -1
     sure = line_end if line_end >= 0 and text[:line_end].strip() else _whole_words(text, context)
@@ -61,9 +61,14 @@ def _says_tail(text: str, context: Context) -> bool:
 
 def whole_words(text: str, limit: int) -> int:
     """Return the length of the words and other clusters that end in the first `limit` characters of a text."""
-    if limit not in (ends := cluster_ends(text)):
-        limit = max(end for end in ends if end < limit)
+    limit = cluster_end(text, limit)
     return _start_of_word(text, limit) if _WORD.match(text, limit) else limit
+
+
+def cluster_end(text: str, limit: int) -> int:
+    """Return the last offset up to a limit that splits no grapheme cluster of a text."""
+    ends = cluster_ends(text)
+    return limit if limit in ends else max(end for end in ends if end < limit)
 
 
 def cluster_ends(text: str) -> Collection[int]:

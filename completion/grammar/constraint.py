@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import islice
 from time import perf_counter
 
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, Grammars
-from completion.grammar.joined import MAX_JOINED_PARSES, JoinedDocument, line_ends
+from completion.grammar.joined import JoinedCheck, JoinedDocument, line_ends
 from completion.grammar.joining import Joining, Missing
 from completion.grammar.lr.advance import Snapshot
-from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
+from completion.grammar.parsed_documents import cache_document, skippable_parts
 from completion.request import GrammarMode
 from completion.syntax.languages import parsed_row, true_language
 from completion.syntax.parsing import IN_PROCESS, Parsing
@@ -81,22 +80,22 @@ class GrammarConstraint:
     Without an acceptor every token passes, and completions are cut only where tree-sitter understands the document
     around the cursor. Without a grammar nothing is cut.
 
+    Args:
+        grammars: The loaded grammars, which only the caller's thread uses.
+        language: LSP language identifier.
+        prefix: Text before the cursor without the healed run.
+        suffix: Text after the cursor.
+        mode: The user's setting.
+        healed: The healed run, with which the completion begins.
+        parsing: Runs the functions that parse whole documents.
+
     Attributes:
         root: Snapshot of the acceptor at the start of the completion; None without an acceptor.
         counters: Counters of the work so far.
     """
 
-    def __init__(self, document: JoinedDocument) -> None:
-        self._document = document
-        self._grammar: Grammar | None = None
-        self._joining: Joining | None = None
-        self._off_reason: OffReason | None = None
-        self.root: Snapshot | None = None
-        self.counters = GrammarCounters()
-
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         grammars: Grammars,
         language: str,
         prefix: str,
@@ -104,25 +103,17 @@ class GrammarConstraint:
         mode: GrammarMode,
         healed: str = "",
         parsing: Parsing = IN_PROCESS,
-    ) -> GrammarConstraint:
-        """Open the grammar of a request.
-
-        Args:
-            grammars: The loaded grammars, which only the caller's thread uses.
-            language: LSP language identifier.
-            prefix: Text before the cursor without the healed run.
-            suffix: Text after the cursor.
-            mode: The user's setting.
-            healed: The healed run, with which the completion begins.
-            parsing: Runs the functions that parse whole documents.
-        """
+    ) -> None:
         before, after, run = (part.encode("utf-8", "replace") for part in (prefix, suffix, healed))
         before, true = before.removeprefix(_BYTE_ORDER_MARK), true_language(language, prefix, suffix)
-        opened = cls(JoinedDocument(parsing, true, before + run + after, len(before), len(before) + len(run)))
-        with opened.counters.timed():
-            opened._off_reason = OffReason.SWITCHED_OFF if mode is GrammarMode.OFF else opened._read(grammars)
-        opened._document.is_beyond_limit = opened._off_reason in _UNPARSED
-        return opened
+        self._document = JoinedDocument(parsing, true, before + run + after, len(before), len(before) + len(run))
+        self._grammar: Grammar | None = None
+        self._joining: Joining | None = None
+        self.root: Snapshot | None = None
+        self.counters = GrammarCounters()
+        with self.counters.timed():
+            self._off_reason = OffReason.SWITCHED_OFF if mode is GrammarMode.OFF else self._read(grammars)
+        self._document.is_beyond_limit = self._off_reason in _UNPARSED
 
     def _read(self, grammars: Grammars) -> OffReason | None:
         """Load the grammar and read the text before the cursor; return why there is no acceptor."""
@@ -137,7 +128,7 @@ class GrammarConstraint:
                 return OffReason.NO_ACCEPTOR
             root = grammar.prefixes.read(
                 text[:start],
-                lambda: parsing(skippable_prefix_parts, language, text, start),
+                lambda: parsing(skippable_parts, language, text, start),
                 parsing.raise_if_cancelled,
             )
         except (GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError, GrammarBoundError) as error:
@@ -185,7 +176,7 @@ class GrammarConstraint:
             replaced: Number of bytes after the cursor that it replaces.
         """
         with self.counters.timed():
-            whole = self._document.sound(middle, replaced) or self._is_blind()
+            whole = self._document.passes(JoinedCheck.sound, middle, replaced) or self._is_blind()
             return len(middle) if whole else self._search_cut(middle, replaced)
 
     def sound_when_joined(self, middle: bytes, missing: Missing, replaced: int = 0) -> bool:
@@ -196,7 +187,7 @@ class GrammarConstraint:
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with the completion than without it."""
         with self.counters.timed():
-            return self._document.adds_errors(middle, replaced)
+            return not self._document.passes(JoinedCheck.adds_none, middle, replaced)
 
     def growing_cut(self, middle: bytes, known: int, missing: Missing = Missing.NOTHING) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
@@ -213,7 +204,7 @@ class GrammarConstraint:
 
     def _is_blind(self) -> bool:
         """Return whether neither the acceptor nor tree-sitter understands what is around the cursor."""
-        return self.root is None and self._document.blind()
+        return self.root is None and self._document.passes(JoinedCheck.blind)
 
     def _mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
         if self._joining is None:
@@ -242,5 +233,4 @@ class GrammarConstraint:
             return 0
         ends = {len(middle), *(end for match in boundary.finditer(middle) for end in match.span())}
         offsets = sorted(end for end in ends if end > self._document.healed_bytes)
-        cuts = islice(self._joining.cuts(middle, offsets, replaced), MAX_JOINED_PARSES)
-        return next((cut for cut in cuts if not self._document.adds_errors(middle[:cut], replaced)), 0)
+        return self._document.first_sound(self._joining.cuts(middle, offsets, replaced), middle, replaced)

@@ -23,8 +23,9 @@ class Phase(IntEnum):
     """The position of the next lexeme in its logical line."""
 
     INSIDE = 0
-    FIRST_OF_LINE = 1
-    FIRST_OF_BLOCK = 2
+    AFTER_COLON = 1  # a new line must begin a block
+    FIRST_OF_LINE = 2
+    FIRST_OF_BLOCK = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,10 @@ class Layout:
     Attributes:
         levels: Columns of the open blocks, outermost first.
         phase: Position of the next lexeme in its logical line.
-        after_colon: Whether the last lexeme was a colon, after which a new line must begin a block.
     """
 
     levels: tuple[int, ...]
     phase: Phase
-    after_colon: bool = False
 
 
 class IndentationRule(LayoutRule):
@@ -73,14 +72,14 @@ class IndentationRule(LayoutRule):
         if symbol in self._comments:
             return state
         if symbol == self._newline:
-            return None if state.after_colon else Layout(state.levels, Phase.FIRST_OF_LINE)
+            return None if state.phase is Phase.AFTER_COLON else Layout(state.levels, Phase.FIRST_OF_LINE)
         if symbol == self._indent:
             return Layout(state.levels, Phase.FIRST_OF_BLOCK)
         if symbol == self._dedent:
             return Layout(state.levels[:-1], Phase.FIRST_OF_LINE)
-        if state.phase is Phase.INSIDE:
-            after_colon = symbol == self._colon
-            return state if after_colon == state.after_colon else Layout(state.levels, Phase.INSIDE, after_colon)
+        if state.phase <= Phase.AFTER_COLON:
+            phase = Phase.AFTER_COLON if symbol == self._colon else Phase.INSIDE
+            return state if phase is state.phase else Layout(state.levels, phase)
         return _begin_line(state, _column_of(text, lexeme.start, column))
 
     def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:
@@ -107,7 +106,7 @@ class IndentationRule(LayoutRule):
             return b" "
         written = len(line.expandtabs(_TAB_COLUMNS))
         column = state.levels[-1] if state.levels else 0
-        if state.after_colon:
+        if state.phase is Phase.AFTER_COLON:
             column = max(column + 1, written)
         return b" " * (column - written)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 
-from tree_sitter import Tree
+from tree_sitter import Node, Tree
 
 from completion.errors import ParseLimitError
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
@@ -15,7 +16,7 @@ from completion.grammar.python_check import python_passes
 from completion.syntax.brackets import goes_on
 from completion.syntax.parsing import Parsing
 from completion.syntax.table import row_of
-from completion.syntax.trees import error_count
+from completion.syntax.trees import ancestors, errors_of
 
 MAX_JOINED_PARSES = 8
 """Maximum number of cuts of one finished completion that are parsed in the document."""
@@ -29,7 +30,7 @@ class _Joined:
     """A parsed document with a completion.
 
     Attributes:
-        errors: Number of tree-sitter's ERROR and MISSING nodes.
+        errors: tree-sitter's ERROR and MISSING nodes.
         is_sound: Whether there is no error, not even one without a node, such as Go's missing line end.
         passes: Verdict of the language's own parser; None until it is needed.
     """
@@ -38,7 +39,7 @@ class _Joined:
     replaced: int
     text: bytes
     tree: Tree
-    errors: int
+    errors: list[Node]
     is_sound: bool
     passes: bool | None = None
 
@@ -65,7 +66,7 @@ class JoinedCheck:
         Before code on the cursor's line, the word at the cursor may be an error that the completion mends, such as `i`
         in `A i => b`. So there are none if the document is sound without that word.
         """
-        errors = error_count(self._document.tree)
+        errors = len(errors_of(self._document.tree))
         if errors and self._start < self._end and self._goes_on():
             _, tree = self._document.parse_with(self._start, self._end, b"")
             return errors if tree.root_node.has_error else 0
@@ -81,9 +82,7 @@ class JoinedCheck:
         C's grammar, for example, has no `#ifdef` in a list. Any text there changes the number of errors.
         """
         node = self._document.tree.root_node.descendant_for_byte_range(max(0, self._end - 1), self._end)
-        while node is not None and not node.is_error:
-            node = node.parent
-        return node is not None
+        return any(each.is_error for each in ancestors(node))
 
     def sound(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
@@ -92,16 +91,16 @@ class JoinedCheck:
     def mends(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has no error with `middle`, fewer than without it, or as many, but elsewhere."""
         joined = self._join(middle, replaced)
-        mended = joined.errors < self.errors_before or (
-            joined.errors == self.errors_before and not self._breaks(joined) and self._is_clean(joined)
+        mended = len(joined.errors) < self.errors_before or (
+            len(joined.errors) == self.errors_before and not self._breaks(joined) and self._is_clean(joined)
         )
         return mended and self._passes_joined(middle, replaced)
 
-    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has more errors with `middle` than without it."""
+    def adds_none(self, middle: bytes, replaced: int = 0) -> bool:
+        """Return whether the document has no more errors with `middle` than without it."""
         joined = self._join(middle, replaced)
-        added = self._breaks(joined) or (joined.errors > 0 and joined.errors > self.errors_before)
-        return added or not self._passes_joined(middle, replaced)
+        added = self._breaks(joined) or len(joined.errors) > self.errors_before
+        return not added and self._passes_joined(middle, replaced)
 
     def _breaks(self, joined: _Joined) -> bool:
         """Return whether the document is sound without the completion and has an error with it."""
@@ -109,23 +108,16 @@ class JoinedCheck:
 
     def _is_clean(self, joined: _Joined) -> bool:
         """Return whether no error is in the completion or touches it."""
-        start, end = self._start, self._start + len(joined.middle)
-        waiting = [joined.tree.root_node] if joined.errors else []
-        while waiting:
-            node = waiting.pop()
-            if node.is_error or node.is_missing:
-                return False
-            if node.has_error:
-                waiting += (each for each in node.children if each.start_byte <= end and each.end_byte >= start)
-        return True
+        end = self._start + len(joined.middle)
+        return all(node.start_byte > end or node.end_byte < self._start for node in joined.errors)
 
     def _join(self, middle: bytes, replaced: int) -> _Joined:
         """Return the document with `middle`; the last result is cached."""
         if self._last is None or self._last.middle != middle or self._last.replaced != replaced:
             text, tree = self._document.parse_with(self._start, self._end + replaced, middle)
-            errors = error_count(tree)
+            errors = errors_of(tree)
             # what is missing can be the end of the file's last line (after C's `#include`), which compilers do not need
-            is_sound = errors == 0 and not (tree.root_node.has_error and text.endswith(b"\n"))
+            is_sound = not errors and not (tree.root_node.has_error and text.endswith(b"\n"))
             self._last = _Joined(middle, replaced, text, tree, errors, is_sound)
         return self._last
 
@@ -177,26 +169,19 @@ class JoinedDocument:
         """Length of the healed run."""
         return self.end - self.start
 
-    def sound(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
-        return self._ask(JoinedCheck.sound, middle, replaced, at_limit=True)
+    def passes(self, question: Callable[..., bool], *arguments: bytes | int) -> bool:
+        """Return what a method of `JoinedCheck` returns for arguments; True once parsing has exceeded a bound."""
+        if not self.is_beyond_limit:
+            try:
+                return self.parsing(_ask, question, self.language, self.text, self.start, self.end, *arguments)
+            except ParseLimitError:
+                self.is_beyond_limit = True
+        return True
 
-    def blind(self) -> bool:
-        """Return whether the cursor is in a part of the document that tree-sitter does not understand."""
-        return self._ask(JoinedCheck.blind, at_limit=True)
-
-    def mends(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return `JoinedCheck.mends` of the document."""
-        return self._ask(JoinedCheck.mends, middle, replaced, at_limit=True)
-
-    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has more errors with `middle` than without it."""
-        return self._ask(JoinedCheck.adds_errors, middle, replaced, at_limit=False)
-
-    def first_sound(self, offsets: Sequence[int], middle: bytes, replaced: int = 0) -> int:
-        """Return the first of `offsets` at which a cut of `middle` adds no errors; 0 if there is none."""
-        cuts = (offset for offset in offsets[:MAX_JOINED_PARSES] if not self.adds_errors(middle[:offset], replaced))
-        return next(cuts, 0)
+    def first_sound(self, cuts: Iterable[int], middle: bytes, replaced: int = 0) -> int:
+        """Return the first of some cuts of `middle` that adds no errors; 0 if none of those that are parsed does."""
+        tried = islice(cuts, MAX_JOINED_PARSES)
+        return next((cut for cut in tried if self.passes(JoinedCheck.adds_none, middle[:cut], replaced)), 0)
 
     def growing_cut(self, middle: bytes, known: int, is_joined: Callable[[], bool]) -> int:
         """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
@@ -212,18 +197,9 @@ class JoinedDocument:
             return known
         self.tried = len(middle)
         offsets = [offset for offset in line_ends(middle) if offset > known]
-        if self.adds_errors(middle) and is_joined():
+        if not self.passes(JoinedCheck.adds_none, middle) and is_joined():
             return len(middle)
         return self.first_sound(offsets[:_MAX_GROWING_PARSES], middle) or known
-
-    def _ask(self, question: Callable[..., bool], *arguments: bytes | int, at_limit: bool) -> bool:
-        if self.is_beyond_limit:
-            return at_limit
-        try:
-            return self.parsing(_ask, question, self.language, self.text, self.start, self.end, *arguments)
-        except ParseLimitError:
-            self.is_beyond_limit = True
-            return at_limit
 
 
 def line_ends(middle: bytes) -> list[int]:

@@ -11,7 +11,6 @@ from completion.grammar.lr.advance import Snapshot
 
 HORIZON_BYTES = 2000  # bytes after the cursor that are read; the joined parse checks the rest
 _WORD = re.compile(rb"\s*(?:\w+|[^\w\s])")
-_Key = tuple[int, object, bytes]
 
 
 class Fit(IntEnum):
@@ -27,8 +26,8 @@ class Joint:
     """Reads the text after the cursor from snapshots, line by line, at most up to the end of the enclosing construct.
 
     What follows the document's own text before the cursor in the same way is a fit: from the first line at which the
-    parser is in the state that it has there in the document, all of the rest follows. Results are cached by line and
-    parser state.
+    parser is in the state that it has there in the document, all of the rest follows. What is read is cached by line
+    and parser state.
 
     Args:
         acceptor: Acceptor of the language.
@@ -45,8 +44,7 @@ class Joint:
         self._is_whole = len(suffix) <= HORIZON_BYTES
         if not self._is_whole and len(self._lines) > 1:
             self._lines.pop()  # the last line is cut short
-        self._known: dict[_Key, Fit] = {}
-        self._reached: dict[_Key, int] = {}
+        self._after: dict[tuple[int, object, bytes], Snapshot | None] = {}  # by line and parser state
         self._reference: list[Snapshot] = []
         self._last, self._broken = len(self._lines), -1
 
@@ -57,10 +55,9 @@ class Joint:
             snapshot: Snapshot before the text after the cursor.
             level: Depth of the parser's stack at the cursor.
         """
-        self._known.clear()
         self._reference, current, is_outside = [snapshot], snapshot, False
-        for number, line in enumerate(self._lines, 1):
-            after = self._read(current, line)
+        for number in range(1, len(self._lines) + 1):
+            after = self._read(number - 1, current)
             if after is None:
                 self._broken = number - 1
                 if not any(each.strip() for each in self._lines[: number - 1]):
@@ -78,38 +75,23 @@ class Joint:
 
     def fit(self, snapshot: Snapshot) -> Fit:
         """Return how well the text after the cursor follows a snapshot."""
-        keys: list[_Key] = []
         current, number = snapshot, 0
-        found: Fit | None = None
-        while found is None:
-            key = (number, current.heads, current.pending)
-            found = self._known.get(key)
-            if found is None:
-                keys.append(key)
-                found = self._at_line(number, current)
-            if found is None:
-                after = self._read(current, self._lines[number])
-                found = None if after is not None else self._as_far(number, current)
-                current, number = after or current, number + 1
-        self._known.update(dict.fromkeys(keys, found))
+        while (found := self._at_line(number, current)) is None:
+            after = self._read(number, current)
+            if after is None:
+                return self._as_far(number, current)
+            current, number = after, number + 1
         return found
 
     def reach(self, snapshot: Snapshot) -> int:
         """Return how many lines can be read from a snapshot, and one more if that is all and the file may end there."""
-        keys: list[_Key] = []
-        current, found = snapshot, None
-        for number, line in enumerate(self._lines):
-            keys.append((number, current.heads, current.pending))
-            found = self._reached.get(keys[-1])
-            after = self._read(current, line) if found is None else None
+        current = snapshot
+        for number in range(len(self._lines)):
+            after = self._read(number, current)
             if after is None:
-                found = number if found is None else found
-                break
+                return number
             current = after
-        else:
-            found = len(self._lines) + (not self._is_whole or self._acceptor.accepts_end(current))
-        self._reached.update(dict.fromkeys(keys, found))
-        return found
+        return len(self._lines) + (not self._is_whole or self._acceptor.accepts_end(current))
 
     def _at_line(self, number: int, current: Snapshot) -> Fit | None:
         """Return the fit if it is known before a line is read."""
@@ -136,11 +118,18 @@ class Joint:
         if number == len(self._lines):
             return Fit.NO
         word = _WORD.match(self._lines[number])  # the line itself may be broken
-        return Fit.BEGUN if word is not None and self._read(current, word.group() + b" ") is not None else Fit.NO
+        return Fit.BEGUN if word is not None and self._read_text(current, word.group() + b" ") is not None else Fit.NO
 
-    def _read(self, snapshot: Snapshot, line: bytes) -> Snapshot | None:
+    def _read(self, number: int, snapshot: Snapshot) -> Snapshot | None:
+        """Return the snapshot after a line, by its number from 0; None if it cannot follow."""
+        key = (number, snapshot.heads, snapshot.pending)
+        if key not in self._after:
+            self._after[key] = self._read_text(snapshot, self._lines[number])
+        return self._after[key]
+
+    def _read_text(self, snapshot: Snapshot, text: bytes) -> Snapshot | None:
         try:
-            return self._acceptor.read(snapshot, line)
+            return self._acceptor.read(snapshot, text)
         except GrammarBoundError:
             return None
 

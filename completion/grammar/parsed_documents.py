@@ -104,23 +104,19 @@ def cache_document(language: str, text: bytes) -> None:
     load_documents(language).document(text)
 
 
-def skippable_prefix_parts(language: str, text: bytes, length: int) -> list[tuple[int, int]]:
-    """Return the parts of a document's first `length` bytes that the acceptor can skip (see `skippable_parts`)."""
-    return skippable_parts(load_documents(language).document(text).tree, text[:length])
-
-
-def skippable_parts(tree: Tree, text: bytes) -> list[tuple[int, int]]:
-    """Return the parts of the text before the cursor that the acceptor can skip.
+def skippable_parts(language: str, document: bytes, length: int) -> list[tuple[int, int]]:
+    """Return the parts of the text before the cursor that the acceptor can skip; none has an error.
 
     Args:
-        tree: tree-sitter's tree of `text`, or of a document that begins with it; items with errors are ignored.
-        text: Text before the cursor.
+        language: LSP identifier of a language with a grammar.
+        document: The whole document.
+        length: Number of its bytes before the cursor.
 
     Returns:
         Start and end of each part in bytes, ascending; each part is whole lines.
     """
-    parts: list[tuple[int, int]] = []
-    work: list[tuple[Node, int]] = [(tree.root_node, 0)]
+    text, parts = document[:length], list[tuple[int, int]]()
+    work = [(load_documents(language).document(document).tree.root_node, 0)]
     while work:
         node, depth = work.pop()
         if node.child_count > _MAX_CHILDREN:

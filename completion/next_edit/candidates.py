@@ -3,77 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 
 from completion.edits import MAX_LINE_CHARACTERS, Diagnostic, LineEdit
-from completion.next_edit.analogy import analogies, forget_lines, punctuation
-from completion.next_edit.rewrites import Rewrite, RewriteKind, Token, apply, is_word, tokenise
+from completion.next_edit.analogy import CHECKED_LINES, MAX_OCCURRENCES, analogous
+from completion.next_edit.candidate import REPORTED, Candidate, tokens_of, words
+from completion.next_edit.rewrites import Rewrite, RewriteKind, apply, is_word
 from completion.next_edit.taught_rewrites import line_pairs, rewrites
 
 MAX_EDITS = 6
 """Maximum number of edits that candidates are made from, the last ones, in lines without a diagnostic."""
-REPORTED = "reported"
-"""Kind of a candidate that takes away a word which a diagnostic of its line names."""
 _MAX_HUNK_LINES = 12  # of an edit that teaches rewrites
-_MAX_OCCURRENCES = 16  # of a rule in the document; one that matches more often is not about the edit
-_MAX_NAMES = 40  # the same for one name that becomes another
-_CHECKED_LINES = 1_000  # lines of a document between two checks of the cancellation
+_MAX_NAMES = 40  # places of one name that becomes another; of other rewrites, `MAX_OCCURRENCES`
 _WORDS = re.compile(r"[^\W\d]\w+")
 _RENAMES = (RewriteKind.NAME, RewriteKind.PART)
 _SINGLE_WORD_KINDS = frozenset({RewriteKind.CONTEXT, RewriteKind.CALL})  # need two edits that teach them
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A change of whole lines.
-
-    Attributes:
-        line: First line that it replaces, from 0.
-        old: Lines that it replaces; never empty.
-        new: Lines in their place.
-        kinds: What proposed it: kinds of rewrites, "analogy", "combined", `REPORTED`.
-        edit: Index of the newest edit that taught it.
-        column: Column of the first changed text.
-        taught_at: Line and column, in the document now, of the edit that taught it.
-        occurrences: Number of places of the document that the same rule matches.
-        pattern: Number of tokens of the rule's old side.
-        votes: Number of edits that teach the same.
-    """
-
-    line: int
-    old: tuple[str, ...]
-    new: tuple[str, ...]
-    kinds: frozenset[str]
-    edit: int
-    column: int = 0
-    taught_at: tuple[int, int] = (0, 0)
-    occurrences: int = 1
-    pattern: int = 0
-    votes: int = 1
-
-    @property
-    def end(self) -> int:
-        """Line after the last one that it replaces."""
-        return self.line + len(self.old)
-
-    @property
-    def is_part(self) -> bool:
-        """Whether it is a part of what an edit teaches: right only if its name has lost its definition."""
-        return self.kinds == {RewriteKind.PART}
-
-    @property
-    def names(self) -> frozenset[str]:
-        """Words that it takes away."""
-        return frozenset(text for text in _tokens(self.old) - _tokens(self.new) if is_word(text))
-
-
-def words(lines: Sequence[str]) -> frozenset[str]:
-    """Return the words of some lines."""
-    return frozenset(token.text for line in lines for token in tokenise(line) if is_word(token.text))
 
 
 @dataclass(slots=True)
@@ -86,14 +34,10 @@ class _Rule:
     votes: set[int] = field(default_factory=set)
 
 
-def _ignore() -> None:
-    """Check nothing: a direct caller does not cancel."""
-
-
 def candidates(
     lines: Sequence[str],
     edits: Sequence[LineEdit],
-    check: Callable[[], None] = _ignore,
+    check: Callable[[], None] = lambda: None,
     diagnostics: Sequence[Diagnostic] = (),
 ) -> list[Candidate]:
     """Return what the last edits imply for the other lines of a document, in the order of the lines.
@@ -110,7 +54,7 @@ def candidates(
     found: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Candidate] = {}
     for candidate in (
         *_rewritten(lines, edits, first, free, check),
-        *_analogous(lines, edits, first, edited, check),
+        *analogous(lines, edits, first, edited, check),
         *_reported(lines, edits, free, check, diagnostics),
     ):
         if any(_takes_back(candidate, edit) for edit in edits):
@@ -127,12 +71,8 @@ def _takes_back(candidate: Candidate, edit: LineEdit) -> bool:
         return set(edit.old) <= set(candidate.new)
     if candidate.end <= edit.line or edit.line + len(edit.new) <= candidate.line:
         return False
-    before, now, old, new = (_tokens(lines) for lines in (edit.old, edit.new, candidate.old, candidate.new))
+    before, now, old, new = (tokens_of(lines) for lines in (edit.old, edit.new, candidate.old, candidate.new))
     return bool((now - before) & (old - new) or (before - now) & (new - old))
-
-
-def _tokens(lines: Sequence[str]) -> Counter[str]:
-    return Counter(token.text for line in lines for token in tokenise(line))
 
 
 def _merged(one: Candidate, other: Candidate) -> Candidate:
@@ -186,12 +126,6 @@ def _taught(old: tuple[str, ...], new: tuple[str, ...], check: Callable[[], None
     return tuple((new.index(after), rewrite) for before, after in pairs for rewrite in rewrites(before, after))
 
 
-def forget_texts() -> None:
-    """Free what was kept of edits and lines, so that it need not be computed again."""
-    _taught.cache_clear()
-    forget_lines()
-
-
 def _rewritten(
     lines: Sequence[str],
     edits: Sequence[LineEdit],
@@ -203,19 +137,17 @@ def _rewritten(
 ) -> Iterator[Candidate]:
     rules = _rules(edits, first, check)
     having = _lines_with({text for rule in rules for text in rule.rewrite.old if is_word(text)}, lines, free, check)
-    tokens: dict[int, list[Token]] = {}
     matched: defaultdict[int, dict[int, _Rule]] = defaultdict(dict)
     for rule in rules:
-        most = _MAX_NAMES if rule.rewrite.kind in _RENAMES else _MAX_OCCURRENCES
+        most = _MAX_NAMES if rule.rewrite.kind in _RENAMES else MAX_OCCURRENCES
         places, occurrences = list[tuple[int, str, int, str]](), 0
         for number in min((having[text] for text in rule.rewrite.old if is_word(text)), key=len):
             check()
-            tokens[number] = tokens.get(number) or tokenise(lines[number])
-            new, columns = apply(rule.rewrite, lines[number], tokens[number])
+            new, columns = apply(rule.rewrite, lines[number])
             if columns and new != lines[number]:
                 places.append((number, new, columns[0], rule.rewrite.kind.value))
                 for column in columns if len(columns) == 2 and rule.rewrite.kind in _RENAMES else ():
-                    one, _ = apply(rule.rewrite, lines[number], tokens[number], column)  # the other one may be text
+                    one, _ = apply(rule.rewrite, lines[number], column)  # the other one may be text
                     places.append((number, one, column, RewriteKind.PART.value))
                 occurrences += len(columns)
             if is_bounded and occurrences > most:
@@ -263,7 +195,7 @@ def _lines_with(
     """Return the numbers of the lines that have each word."""
     found: dict[str, list[int]] = {word: [] for word in words}
     for at, number in enumerate(free):
-        if at % _CHECKED_LINES == 0:
+        if at % CHECKED_LINES == 0:
             check()
         for word in words.intersection(_WORDS.findall(lines[number])):
             found[word].append(number)
@@ -274,7 +206,7 @@ def _combined(number: int, line: str, rules: Sequence[_Rule]) -> Iterator[Candid
     """Yield the line with all rules applied, those with longer patterns first."""
     new, used = line, list[_Rule]()
     for rule in sorted(rules, key=lambda rule: -len(rule.rewrite.old)):
-        after, columns = apply(rule.rewrite, new, tokenise(new))
+        after, columns = apply(rule.rewrite, new)
         if columns:
             new, used = after, [*used, rule]
     if len(used) > 1:
@@ -289,51 +221,3 @@ def _combined(number: int, line: str, rules: Sequence[_Rule]) -> Iterator[Candid
             pattern=sum(len(rule.rewrite.old) for rule in used),
             votes=min(len(rule.votes) for rule in used),
         )
-
-
-def _analogous(
-    lines: Sequence[str], edits: Sequence[LineEdit], first: int, edited: set[int], check: Callable[[], None]
-) -> Iterator[Candidate]:
-    marks: list[str] = []
-    for start in range(0, len(lines), _CHECKED_LINES):
-        check()
-        marks += map(punctuation, lines[start : start + _CHECKED_LINES])
-    for index, edit in enumerate(edits[first:], first):
-        for old, new, place in _with_anchors(lines, edit):
-            check()
-            found = []
-            for at, made in analogies(old, new, lines, marks):
-                check()
-                there = tuple(lines[at : at + len(old)])
-                is_free = edited.isdisjoint(range(at, at + len(old)))
-                if is_free and there != made and not _is_made(lines, at, there, made):
-                    found.append((at, there, made))
-                if len(found) > _MAX_OCCURRENCES:
-                    break
-            pattern = sum(len(tokenise(line)) for line in old)
-            for at, there, made in found if len(found) <= _MAX_OCCURRENCES else ():
-                kinds = frozenset({"analogy"})
-                yield Candidate(
-                    at, there, made, kinds, index, taught_at=(place, 0), occurrences=len(found), pattern=pattern
-                )
-
-
-def _with_anchors(lines: Sequence[str], edit: LineEdit) -> Iterator[tuple[tuple[str, ...], tuple[str, ...], int]]:
-    """Yield old lines, new lines and place of an edit; of a pure insertion with the line above or below it."""
-    if edit.old:
-        yield edit.old, edit.new, edit.line
-        return
-    if edit.line and lines[edit.line - 1].strip():
-        above = lines[edit.line - 1]
-        yield (above,), (above, *edit.new), edit.line
-    end = edit.line + len(edit.new)
-    if end < len(lines) and lines[end].strip():
-        yield (lines[end],), (*edit.new, lines[end]), edit.line
-
-
-def _is_made(lines: Sequence[str], at: int, there: Sequence[str], made: Sequence[str]) -> bool:
-    """Return whether the lines around `there` already are what would be made of it."""
-    extra = len(made) - len(there)
-    return extra > 0 and any(
-        tuple(lines[start : start + len(made)]) == tuple(made) for start in range(max(0, at - extra), at + 1)
-    )

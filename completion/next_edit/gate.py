@@ -61,13 +61,3 @@ class Gate:
             for part in (data["rules"], data["both"])
         )
         return cls(rules, both)
-
-    def to_json(self) -> str:
-        """Return the gate as JSON, with one feature per line."""
-        return "{\n" + ",\n".join(f'  "{key}": {_json(getattr(self, key))}' for key in ("rules", "both")) + "\n}\n"
-
-
-def _json(part: GateWeights) -> str:
-    rows = (json.dumps([name, *(round(value, 4) for value in values)]) for name, values in part.weights.items())
-    features = ",\n      ".join(rows)
-    return f'{{\n    "bias": {round(part.bias, 4)},\n    "features": [\n      {features}\n    ]\n  }}'

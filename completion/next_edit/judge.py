@@ -16,7 +16,7 @@ from completion.cancellation import CancelToken
 from completion.changed_span import changed_span
 from completion.edits import LineEdit
 from completion.model.causal_model import CausalModel, Logits
-from completion.next_edit.candidates import Candidate
+from completion.next_edit.candidate import Candidate
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner, Tokenizer
 from completion.request import CacheMode, CompletionRequest

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from completion.edits import Diagnostic, LineEdit
-from completion.next_edit.candidates import REPORTED, Candidate, candidates, words
+from completion.next_edit.candidate import REPORTED, Candidate, words
+from completion.next_edit.candidates import candidates
+from completion.next_edit.edited_nodes import ChangeSyntax, syntax_of_changes
 from completion.next_edit.judge import Judgement
-from completion.syntax.edited_nodes import ChangeSyntax, LineChange, syntax_of_changes
 from completion.syntax.parsing import Parsing
 
 _PARSED_CHARACTERS = 2_000_000  # of documents with one candidate applied: half a second of the parser's time
@@ -95,9 +96,8 @@ def proposals(
     before = list(lines)
     for edit in sorted(edits, key=lambda edit: -edit.line):
         before[edit.line : edit.line + len(edit.new)] = edit.old
-    changes = [LineChange(c.line, len(c.old), c.new, c.column, c.taught_at, c.names) for c in found]
     written = words([line for edit in edits for line in edit.new])
-    facts = parsing(syntax_of_changes, list(lines), before, language, changes)
+    facts = parsing(syntax_of_changes, list(lines), before, language, found)
     return [
         Proposal(candidate, syntax, len(edits) - 1 - candidate.edit, edits[candidate.edit], written)
         for candidate, syntax in zip(found, facts, strict=True)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|[^\w\s]")
 _WORD = re.compile(r"[^\W\d]\w+\Z")
@@ -30,13 +31,8 @@ class RewriteKind(StrEnum):
     CALL = "call"  # an argument or element is added at either end of brackets
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token of a line, without blanks."""
-
-    text: str
-    start: int
-    end: int
+Token = re.Match[str]
+"""A token of a line, without blanks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +52,10 @@ class Rewrite:
     column: int = 0
 
 
-def tokenise(line: str) -> list[Token]:
+@lru_cache(maxsize=1 << 10)  # several rewrites are applied to the same lines
+def tokenise(line: str) -> Sequence[Token]:
     """Return the tokens of a line."""
-    return [Token(match.group(), match.start(), match.end()) for match in _TOKEN.finditer(line)]
+    return tuple(_TOKEN.finditer(line))
 
 
 def is_word(text: str) -> bool:
@@ -66,26 +63,26 @@ def is_word(text: str) -> bool:
     return _WORD.match(text) is not None
 
 
-def apply(rewrite: Rewrite, line: str, tokens: Sequence[Token], only: int | None = None) -> tuple[str, list[int]]:
+def apply(rewrite: Rewrite, line: str, only: int | None = None) -> tuple[str, list[int]]:
     """Return the line with the rewrite applied wherever it matches, and the columns of these places.
 
     With `only` it is applied at one column.
     """
-    kept, copied, columns, at = list[str](), 0, list[int](), 0
+    tokens, kept, columns, copied, at = tokenise(line), list[str](), list[int](), 0, 0
     while at < len(tokens):
         matched = _match(rewrite.old, tokens, at)
         if matched is None:
             at += 1
             continue
         end, holes = matched
-        start, stop = tokens[at].start, tokens[end - 1].end
+        start, stop = tokens[at].start(), tokens[end - 1].end()
         new = "".join(part if isinstance(part, str) else _text(line, tokens, holes[part]) for part in rewrite.new)
         if only in (None, start) and not _is_done(line, start, line[start:stop], new):
             if not new:
                 start, stop = _with_blanks(line, start, stop)
             kept += [line[copied:start], new]
             copied = stop
-            columns.append(tokens[at].start)
+            columns.append(tokens[at].start())
         at = end
     return "".join([*kept, line[copied:]]), columns
 
@@ -100,7 +97,7 @@ def _match(pattern: Sequence[str], tokens: Sequence[Token], at: int) -> tuple[in
                 return None
             holes.append((at, end))
             at = end
-        elif at < len(tokens) and tokens[at].text == wanted:
+        elif at < len(tokens) and tokens[at][0] == wanted:
             at += 1
         else:
             return None
@@ -110,7 +107,7 @@ def _match(pattern: Sequence[str], tokens: Sequence[Token], at: int) -> tuple[in
 def _hole_end(tokens: Sequence[Token], at: int, following: str) -> int | None:
     depth = 0
     for end in range(at, min(len(tokens), at + _MAX_HOLE)):
-        text = tokens[end].text
+        text = tokens[end][0]
         if depth == 0 and text == following:
             return end
         depth += (text in OPENERS) - (text in CLOSERS)
@@ -120,7 +117,7 @@ def _hole_end(tokens: Sequence[Token], at: int, following: str) -> int | None:
 
 
 def _text(line: str, tokens: Sequence[Token], span: tuple[int, int]) -> str:
-    return line[tokens[span[0]].start : tokens[span[1] - 1].end] if span[0] < span[1] else ""
+    return line[tokens[span[0]].start() : tokens[span[1] - 1].end()] if span[0] < span[1] else ""
 
 
 def _is_done(line: str, start: int, old: str, new: str) -> bool:

@@ -38,7 +38,7 @@ def rewrites(old: str, new: str) -> Iterator[Rewrite]:
     if old == new:
         return
     ours, theirs = tokenise(old), tokenise(new)
-    matcher = SequenceMatcher(None, [t.text for t in ours], [t.text for t in theirs], autojunk=False)
+    matcher = SequenceMatcher(None, [t[0] for t in ours], [t[0] for t in theirs], autojunk=False)
     blocks = [op[1:] for op in matcher.get_opcodes() if op[0] != "equal"]
     line = _Change(old, new, ours, theirs, blocks)
     found: dict[Rewrite, None] = {}
@@ -62,8 +62,8 @@ class _Change:
 
     old: str
     new: str
-    ours: list[Token]
-    theirs: list[Token]
+    ours: Sequence[Token]
+    theirs: Sequence[Token]
     blocks: list[Block]
 
     def groups(self) -> Iterator[tuple[int, int]]:
@@ -83,16 +83,16 @@ class _Change:
 
     def rewrites_of(self, first: int, last: int) -> Iterator[Rewrite]:
         start, end = self.blocks[first][0], self.blocks[last][1]
-        gone = [token.text for token in self.ours[start:end]]
+        gone = [token[0] for token in self.ours[start:end]]
         came = self.theirs[self.blocks[first][2] : self.blocks[last][3]]
         if any(map(is_word, gone)):
             if last > first:
                 yield from self._made(first, last, 0, 0, RewriteKind.HOLES)
-            single = len(gone) == len(came) == 1 and is_word(came[0].text)
+            single = len(gone) == len(came) == 1 and is_word(came[0][0])
             yield from self._made(first, last, 0, 0, RewriteKind.NAME if single else RewriteKind.TOKENS, holes=False)
             for ours, theirs in zip(self.ours[start:end], came, strict=True) if 1 < len(gone) == len(came) else ():
-                if is_word(ours.text) and is_word(theirs.text) and ours.text != theirs.text:
-                    yield Rewrite((ours.text,), (theirs.text,), RewriteKind.PART, ours.start)
+                if is_word(ours[0]) and is_word(theirs[0]) and ours[0] != theirs[0]:
+                    yield Rewrite((ours[0],), (theirs[0],), RewriteKind.PART, ours.start())
         else:
             low = self.blocks[first - 1][1] if first else 0
             high = self.blocks[last + 1][0] if last + 1 < len(self.blocks) else len(self.ours)
@@ -114,39 +114,39 @@ class _Change:
         text_from = self._new_at(new_start, new_end)
         for block in self.blocks[first : last + 1] if holes else ():
             if block[0] > at:  # tokens that both sides have
-                new += [self.new[text_from : self.theirs[block[2] - (block[0] - at)].start], hole]
-                text_from, hole = self.theirs[block[2] - 1].end, hole + 1
+                new += [self.new[text_from : self.theirs[block[2] - (block[0] - at)].start()], hole]
+                text_from, hole = self.theirs[block[2] - 1].end(), hole + 1
                 old.append(HOLE)
-            old += [token.text for token in self.ours[block[0] : block[1]]]
+            old += [token[0] for token in self.ours[block[0] : block[1]]]
             at = block[1]
         if not holes:
-            old = [token.text for token in self.ours[start:end]]
-        text_to = self.theirs[new_end - 1].end if new_end > new_start else text_from
+            old = [token[0] for token in self.ours[start:end]]
+        text_to = self.theirs[new_end - 1].end() if new_end > new_start else text_from
         new.append(self.new[text_from:text_to])
-        yield Rewrite(tuple(old), tuple(part for part in new if part != ""), kind, self.ours[start].start)
+        yield Rewrite(tuple(old), tuple(part for part in new if part != ""), kind, self.ours[start].start())
 
     def _call(self, block: int) -> Iterator[Rewrite]:
         """Yield the rewrite of tokens that were added at either end of brackets with a name before them."""
         at, _, new_start, new_end = self.blocks[block]
-        added = self.new[self.theirs[new_start].start : self.theirs[new_end - 1].end]
-        if at < len(self.ours) and self.ours[at].text in CLOSERS:
+        added = self.new[self.theirs[new_start].start() : self.theirs[new_end - 1].end()]
+        if at < len(self.ours) and self.ours[at][0] in CLOSERS:
             opener = _matching_opener(self.ours, at)
-            gap = self.new[self.theirs[new_start - 1].end : self.theirs[new_start].start] if new_start else ""
+            gap = self.new[self.theirs[new_start - 1].end() : self.theirs[new_start].start()] if new_start else ""
             parts: tuple[str | int, ...] = (0, gap + added)
-        elif at and self.ours[at - 1].text in OPENERS:
+        elif at and self.ours[at - 1][0] in OPENERS:
             opener, parts = at - 1, (added + " ", 0)
         else:
             return
-        if opener > 0 and is_word(self.ours[opener - 1].text):
-            head, closer = self.ours[opener - 1].text, CLOSERS[OPENERS.index(self.ours[opener].text)]
-            inside = self.old[self.ours[opener - 1].start : self.ours[opener].end]
-            old = (head, self.ours[opener].text, HOLE, closer)
-            yield Rewrite(old, (inside, *parts, closer), RewriteKind.CALL, self.ours[opener - 1].start)
+        if opener > 0 and is_word(self.ours[opener - 1][0]):
+            head, closer = self.ours[opener - 1][0], CLOSERS[OPENERS.index(self.ours[opener][0])]
+            inside = self.old[self.ours[opener - 1].start() : self.ours[opener].end()]
+            old = (head, self.ours[opener][0], HOLE, closer)
+            yield Rewrite(old, (inside, *parts, closer), RewriteKind.CALL, self.ours[opener - 1].start())
 
     def _context(self, unchanged: range) -> int:
         """Return the number of the unchanged tokens up to the first word, nearest first; 0 if none is near."""
         for count, index in enumerate(unchanged[:_MAX_CONTEXT], 1):
-            if is_word(self.ours[index].text):
+            if is_word(self.ours[index][0]):
                 return count
         return 0
 
@@ -154,19 +154,17 @@ class _Change:
         blocks = self.blocks[first : last + 1]
         gone = [token for start, end, *_ in blocks for token in self.ours[start:end]]
         came = [token for *_, start, end in blocks for token in self.theirs[start:end]]
-        return all(
-            sum((token.text in OPENERS) - (token.text in CLOSERS) for token in side) == 0 for side in (gone, came)
-        )
+        return all(sum((token[0] in OPENERS) - (token[0] in CLOSERS) for token in side) == 0 for side in (gone, came))
 
     def _new_at(self, start: int, end: int) -> int:
-        return self.theirs[start].start if start < end else 0
+        return self.theirs[start].start() if start < end else 0
 
 
 def _matching_opener(tokens: Sequence[Token], closer: int) -> int:
     """Return the index of the opener of the bracket that closes at `closer`, -1 if the line has none."""
     depth = 0
     for index in range(closer, -1, -1):
-        depth += (tokens[index].text in CLOSERS) - (tokens[index].text in OPENERS)
+        depth += (tokens[index][0] in CLOSERS) - (tokens[index][0] in OPENERS)
         if depth == 0:
             return index
     return -1

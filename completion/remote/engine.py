@@ -257,7 +257,7 @@ class RemoteEngine(Completer):
             prompt = self._shortened(planned)
         room = self._capacity - len(prompt.tokens) - len(prompt.forced)
         planned = replace(planned, max_tokens=min(planned.max_tokens, room))
-        context = cursor_context(planned, self._parsing)
+        context = cursor_context(planned)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         return RemoteTask(
             tokenizer=self._tokenizer,

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import NamedTuple
 
 from completion.syntax.brackets import SCAN_AFTER, Bracket, Scan
 from completion.syntax.indent_style import columns, depth, leading_blanks
@@ -17,27 +16,24 @@ _STATEMENT_ENDS = ("{", "}", ";")
 _MOST_AROUND = 50  # openers, from the innermost one on, among which a closer finds its own
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OpenBracket:
     """An opener before the cursor.
 
     Attributes:
         character: The opener.
+        offset: Its offset in the text before the cursor.
+        blanks: Blanks that its line begins with.
+        head: Blanks of the line that begins its statement.
         closed_at: Offset of its closer in the text after the cursor, `SCAN_AFTER` if it is further down than that text
             goes; None if the document has none.
     """
 
     character: str
-    closed_at: int | None
-
-
-class _Opener(NamedTuple):
-    """An opener that may wait for its closer, with the blanks of its line and of the line that begins its statement."""
-
-    character: str
     offset: int
     blanks: str
     head: str
+    closed_at: int | None = None
 
 
 def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str) -> tuple[OpenBracket, ...]:
@@ -58,24 +54,26 @@ def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str)
     line_end = (after_text + "\n").index("\n")
     near = [closer for closer in after.unopened if closer.offset < line_end]
     later = list(after.unopened[len(near) :])
-    waiting = list(_openers(before.open, before_text))
-    closed = _pair(waiting, near, after_text)
+    openers = tuple(_openers(before.open, before_text))
+    waiting = list(openers)
+    _pair(waiting, near, after_text)
     line_start = before_text.rfind("\n") + 1
     _leave_open(waiting, later, line_start)
     if _is_block_open(waiting, later, after_text, line_start):
         waiting.pop()
-    closed |= _pair(waiting, later, after_text)
+    _pair(waiting, later, after_text)
     if len(after_text) >= SCAN_AFTER:  # a block goes on to its end if all of it is indented deeper
         least = min((depth(line) for line in after_text.split("\n")[1:] if line.strip()), default=0)
-        closed |= {opener.offset: SCAN_AFTER for opener in waiting if columns(opener.head) < least}
-    return tuple(OpenBracket(opener.character, closed.get(opener.offset)) for opener in before.open)
+        for opener in waiting:
+            opener.closed_at = SCAN_AFTER if columns(opener.head) < least else None
+    return openers
 
 
-def _openers(found: Iterable[Bracket], text: str) -> Iterator[_Opener]:
+def _openers(found: Iterable[Bracket], text: str) -> Iterator[OpenBracket]:
     around = -1
     for opener in found:
         own = text[text.rfind("\n", 0, opener.offset) + 1 : opener.offset]
-        yield _Opener(opener.character, opener.offset, leading_blanks(own), _head(text, around, opener.offset))
+        yield OpenBracket(opener.character, opener.offset, leading_blanks(own), _head(text, around, opener.offset))
         around = opener.offset
 
 
@@ -96,9 +94,8 @@ def _head(text: str, around: int, opener: int) -> str:
     return leading_blanks(own)
 
 
-def _pair(waiting: list[_Opener], found: Iterable[Bracket], text: str) -> dict[int, int]:
-    """Return the offsets of matched openers and closers; remove matched and skipped openers from `waiting`."""
-    closed = dict[int, int]()
+def _pair(waiting: list[OpenBracket], found: Iterable[Bracket], text: str) -> None:
+    """Match closers of a text with openers; remove matched and skipped openers from `waiting`."""
     for closer in found:
         start = text.rfind("\n", 0, closer.offset) + 1
         blanks = text[start : closer.offset] if start and not text[start : closer.offset].strip() else None
@@ -108,12 +105,11 @@ def _pair(waiting: list[_Opener], found: Iterable[Bracket], text: str) -> dict[i
         by_head = (index for index in alike if waiting[index].head == blanks)
         chosen = next(chain(by_line, by_head, alike), None)
         if chosen is not None:
-            closed[waiting[chosen].offset] = closer.offset
+            waiting[chosen].closed_at = closer.offset
             del waiting[chosen:]
-    return closed
 
 
-def _leave_open(waiting: list[_Opener], later: list[Bracket], line_start: int) -> None:
+def _leave_open(waiting: list[OpenBracket], later: list[Bracket], line_start: int) -> None:
     """Remove the innermost openers of the cursor's line from `waiting` if later lines have too few closers.
 
     This applies to round and square brackets only: indentation tells the closers of blocks apart.
@@ -125,7 +121,7 @@ def _leave_open(waiting: list[_Opener], later: list[Bracket], line_start: int) -
             waiting.pop()
 
 
-def _is_block_open(waiting: list[_Opener], later: list[Bracket], text: str, line_start: int) -> bool:
+def _is_block_open(waiting: list[OpenBracket], later: list[Bracket], text: str, line_start: int) -> bool:
     """Return whether the innermost block has no closer and is indented like the block around it, whose closer follows.
 
     Either other code of that indentation precedes the closer, or the block is begun on the cursor's line, nothing

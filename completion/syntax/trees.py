@@ -6,26 +6,21 @@ from collections.abc import Iterator
 
 from tree_sitter import Node, Parser, Tree
 
-from completion.language_ids import rows
 from completion.syntax.languages import parsed_row, tree_sitter_language
 
-_BODY, _EXPRESSION = (frozenset(rows()["words"][kind].split()) for kind in ("bodies", "expressions"))
 
-
-def parse(text: str | bytes, language: str, old: Tree | None = None) -> Tree | None:
+def parse(text: str | bytes, language: str) -> Tree | None:
     """Return the tree of a whole or partial document, with offsets in UTF-8 bytes; None without an installed grammar.
 
     Args:
         text: The document; bytes are UTF-8.
         language: LSP language identifier.
-        old: Tree of an earlier text, edited to the document's offsets; its unchanged parts are not parsed again.
     """
     row = parsed_row(language)
     if row is None:
         return None
     source = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    parser = Parser(tree_sitter_language(row.package, row.entry))
-    return parser.parse(source) if old is None else parser.parse(source, old)
+    return Parser(tree_sitter_language(row.package, row.entry)).parse(source)
 
 
 def ancestors(node: Node | None) -> Iterator[Node]:
@@ -35,36 +30,20 @@ def ancestors(node: Node | None) -> Iterator[Node]:
         node = node.parent
 
 
-def error_count(tree: Tree) -> int:
-    """Return the number of ERROR and MISSING nodes in a tree.
+def errors_of(tree: Tree) -> list[Node]:
+    """Return the ERROR and MISSING nodes of a tree.
 
     A query for them would not find a node that is missing at the start of the text.
     """
-    count, waiting = 0, [tree.root_node] if tree.root_node.has_error else []
+    found, waiting = list[Node](), [tree.root_node] if tree.root_node.has_error else []
     while waiting:
         each = waiting.pop()
-        count += each.is_error or each.is_missing
+        found += [each] * (each.is_error or each.is_missing)
         # an ERROR node without children does not itself say that it has an error
         waiting += [child for child in each.children if child.has_error or child.is_error or child.is_missing]
-    return count
+    return found
 
 
-def is_within_expression(before: str, after: str, language: str) -> bool:
-    """Return whether the innermost body or expression around the cursor is an expression; False without a grammar."""
-    tree = parse(before + after, language)
-    if tree is None:
-        return False
-    cursor = len(before.encode("utf-8", "replace"))
-    around = ancestors(tree.root_node.descendant_for_byte_range(cursor, cursor))
-    return next((node.type for node in around if node.type in _BODY | _EXPRESSION), "") in _EXPRESSION
-
-
-def brace_opens_block(before: str, after: str, language: str) -> bool | None:
-    """Return whether the brace before the cursor opens a block; None if the document has no closer for it yet."""
-    tree = parse(before + after, language)
-    if tree is None:
-        return True
-    end = len(before.rstrip().encode("utf-8", "replace"))
-    brace = tree.root_node.descendant_for_byte_range(end - 1, end)
-    parent = brace.parent if brace is not None else None
-    return None if parent is None or parent.type == "ERROR" else parent.type not in _EXPRESSION
+def error_count(tree: Tree) -> int:
+    """Return the number of ERROR and MISSING nodes in a tree."""
+    return len(errors_of(tree))

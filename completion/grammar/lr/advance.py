@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import utf_8_decode
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -92,18 +93,6 @@ Viable = Callable[[Head, LexMode, Lexeme, bytes, int], bool]
 """Whether an unfinished lexeme of a text that starts in a column can become one that the head accepts."""
 
 
-def complete_length(text: bytes) -> int:
-    """Return the length of `text` in bytes without an incomplete UTF-8 character at its end."""
-    for back in range(1, min(4, len(text) + 1)):
-        byte = text[-back]
-        if byte >= 0xC0:
-            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return len(text) - back if needed > back else len(text)
-        if byte < 0x80:
-            break
-    return len(text)
-
-
 class Advance:
     """A work list of heads, ordered by offset so that equal heads merge before they step.
 
@@ -125,7 +114,7 @@ class Advance:
         self._lexer, self._machine, self._layout = lexer, machine, layout
         self._snapshot, self._final = snapshot, final
         self._text = snapshot.pending + data
-        self._readable = self._text if final else self._text[: complete_length(self._text)]
+        self._readable = self._text if final else self._text[: utf_8_decode(self._text, "ignore")[1]]
         self._heads: dict[int, list[Head]] = {}
         self._waiting: list[tuple[Head, LexMode, Lexeme]] = []
         self._empty_lexemes = 0

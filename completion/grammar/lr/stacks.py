@@ -124,11 +124,6 @@ class StackMachine:
         return all(any(a.extra for a in self.tables.actions(n.state, symbol)) for n in stacks.nodes)
 
     @property
-    def size(self) -> int:
-        """Number of interned nodes."""
-        return len(self._nodes)
-
-    @property
     def size_bytes(self) -> int:
         """Approximate memory of the interned nodes, their sets and the cached steps."""
         return _NODE_BYTES * len(self._nodes)

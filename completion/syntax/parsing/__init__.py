@@ -6,7 +6,7 @@ The child process imports the modules of these functions, and this one with them
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from completion.cancellation import CancelToken
@@ -15,36 +15,14 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class Parsing(Protocol):
-    """Runs functions that parse. The functions, their arguments and their results must be picklable."""
+class Parsing:
+    """Calls functions that parse directly, without bounds: for trusted texts.
+
+    For another process, functions, arguments and results must be picklable.
+    """
 
     def __call__(self, function: Callable[_P, _T], /, *arguments: _P.args, **named: _P.kwargs) -> _T:
-        """Call a module-level function and return its result.
-
-        Raises:
-            ParseLimitError: The call exceeded a bound on time or memory.
-            CancelledError: The watched token was cancelled.
-        """
-
-    def watch(self, cancel: CancelToken, document: str = "") -> None:
-        """Set the token that cancels the next calls, and the document that they are for, in the caller's context."""
-
-    def raise_if_cancelled(self) -> None:
-        """Raise if the watched token was cancelled.
-
-        Raises:
-            CancelledError: The watched token was cancelled.
-        """
-
-    def close(self) -> None:
-        """Release the resources."""
-
-
-class InProcess:
-    """Calls functions directly, without bounds: for trusted texts."""
-
-    def __call__(self, function: Callable[_P, _T], /, *arguments: _P.args, **named: _P.kwargs) -> _T:
-        """Call the function and return its result."""
+        """Call a module-level function and return its result."""
         return function(*arguments, **named)
 
     def watch(self, cancel: CancelToken, document: str = "") -> None:
@@ -57,5 +35,5 @@ class InProcess:
         """Do nothing."""
 
 
-IN_PROCESS = InProcess()
+IN_PROCESS = Parsing()
 """The default for direct callers: tests, benchmarks and scripts."""

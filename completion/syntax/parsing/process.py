@@ -26,6 +26,7 @@ from pydantic import TypeAdapter
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import CancelledError, ParseLimitError
 from completion.paths import module_environment
+from completion.syntax.parsing import Parsing
 from completion.syntax.parsing.child import FAILED, read, write
 
 BY_KERNEL = sys.platform == "linux"
@@ -52,7 +53,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class ParserProcess:
+class ParserProcess(Parsing):
     """Calls functions in a child process, which starts at the first call, or before. Not thread-safe.
 
     Args:

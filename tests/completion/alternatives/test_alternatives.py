@@ -21,7 +21,7 @@ from completion.alternatives.further_suggestions import (
 )
 from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
-from completion.ending.rule import Dropped, Stop
+from completion.ending.rule import DropReason, Stop
 from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.model.loading import load_model
@@ -143,7 +143,7 @@ def test_a_manual_request_gets_an_alternative_if_the_first_suggestion_is_dropped
         automatic = last(engine, dataclasses.replace(manual, suggestions=3, invoked=False))
         assert bool(automatic.dropped) != bool(automatic.suggestions)
         task = task_at(loaded, cursor, filters=True, invoked=True, grammar=GrammarMode.STRICT, max_tokens=TOKENS)
-        replaced += isinstance(task.finish(first_attempt_of(task)), Dropped) and bool(one.suggestions)
+        replaced += isinstance(task.finish(first_attempt_of(task)), DropReason) and bool(one.suggestions)
     assert replaced
 
 

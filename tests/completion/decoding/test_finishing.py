@@ -15,7 +15,7 @@ from completion.decoding.decoder import Step
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.ending.mode import cursor_context
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.request import CompletionRequest, GrammarMode, Mode
 from drafting.verifier import MODEL
 from tests.completion.grammar.acceptors import GRAMMARS
@@ -50,7 +50,7 @@ class DictatedTask(Task):
 def shown_and_result(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, max_tokens=1000, step_tokens=1, **more):
     """Return every text that a client sees while `text` is generated, and the text of the result."""
     shown, result = shown_and_outcome(loaded, language, prefix, text, suffix, mode, max_tokens, step_tokens, **more)
-    return shown, "" if isinstance(result, Dropped) else result.text
+    return shown, "" if isinstance(result, DropReason) else result.text
 
 
 def shown_and_outcome(loaded, language, prefix, text, suffix, mode=Mode.BLOCK, max_tokens=1000, step_tokens=1, **more):

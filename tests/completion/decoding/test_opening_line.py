@@ -6,7 +6,7 @@ from completion.decoding.constraints import open_grammar
 from completion.decoding.decoder import Step
 from completion.decoding.finishing import Finisher
 from completion.ending.context import Context
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from drafting.verifier import MODEL
@@ -25,7 +25,7 @@ def finisher_at(prefix, suffix, language, mode=Mode.LINE, *, invoked=True):
 def finished(prefix, suffix, text, language, scores=LIKELY, reason=StopReason.LINE_END):
     finisher = finisher_at(prefix, suffix, language)
     result = finisher.finish(Suggestion(text, token_log_probabilities=scores), reason)
-    return "" if isinstance(result, Dropped) else result.text
+    return "" if isinstance(result, DropReason) else result.text
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_a_steps_logits_are_freed_before_the_next_step_computes_its_own(tiny_mod
 
 def test_the_tokens_of_the_forced_bytes_are_guesses_and_end_no_grammar(tiny_model):
     forced = b"x" * 60 + b" y"
-    opened = GrammarConstraint.open(
+    opened = GrammarConstraint(
         Grammars(), "c", "int a;\n/* " + "word " * 13_100, "\nint b;\n", GrammarMode.STRICT, forced.decode()
     )
     decoder, _ = drafted_at(tiny_model, "word ", forced)

@@ -4,7 +4,7 @@ import pytest
 
 from completion.ending.context import Context
 from completion.ending.decision import finished
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.request import Mode, Suggestion
 
 STRINGS = {
@@ -29,7 +29,7 @@ def document_with(text, language, after):
     before, _, closers = STRINGS[language].partition("‸")
     suffix = f"{closers if after else ''}\ny = 1\n"
     result = finished(Suggestion(text), Context.of(before, suffix, language, Mode.LINE))
-    assert not isinstance(result, Dropped)
+    assert not isinstance(result, DropReason)
     return (before + result.text + suffix[result.replace_after :]).partition("\n")[0]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from completion.ending.context import SCAN_BEFORE, Context, near_before
 from completion.ending.decision import finished
-from completion.ending.rule import Dropped, DropReason
+from completion.ending.rule import DropReason
 from completion.request import Mode, Suggestion
 from completion.syntax.brackets import scan
 
@@ -60,7 +60,7 @@ def test_a_quote_far_above_does_not_make_a_string_of_all_below_it():
 def test_a_class_that_goes_on_far_below_is_not_closed_in_its_middle(head, language):
     below = "\n" + "  int b = 1\n" * SCAN_BEFORE + "}\n"
     between = Context.of(f"{head}  int c = 1\n", below, language, Mode.BLOCK)
-    assert finished(Suggestion("}\n"), between) == Dropped(DropReason.DOUBLED_CLOSER)
+    assert finished(Suggestion("}\n"), between) == DropReason.DOUBLED_CLOSER
     begun = Context.of(f"{head}  f() {{", below, language, Mode.BLOCK)
     whole = finished(Suggestion("\n    g()\n  }\n}\n"), begun)
     assert isinstance(whole, Suggestion)

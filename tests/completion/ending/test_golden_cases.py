@@ -8,7 +8,7 @@ import pytest
 from completion.ending.context import Context
 from completion.ending.decision import RULES, finished, shown
 from completion.ending.resync import resync
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.ending.shape import edges, indentation
 from completion.request import Mode, Suggestion
 
@@ -42,7 +42,7 @@ def left_by(name, case):
     for rule in BY_NAME[name]:
         ends = rule(text, context)
         if ends.maybe < len(text) and not text[: ends.maybe].strip() and "dropped" in case:
-            return Dropped(RULES[rule][0]), 0
+            return RULES[rule][0], 0
         text, replaces = text[: ends.maybe], ends.replaces
     return text, replaces
 
@@ -51,7 +51,7 @@ def left_by(name, case):
 def test_golden_case(name, case):
     left, replaced = left_by(name, case)
     if "dropped" in case:
-        assert left == Dropped(case["dropped"])
+        assert left == DropReason(case["dropped"])
     else:
         expected = case["expect"], case.get("replace_after", case.get("covers", 0))
         if resync in BY_NAME.get(name, []):  # a closer may be left out or replaced: the document is the same
@@ -66,7 +66,7 @@ def test_what_is_shown_of_a_growing_text_is_the_beginning_of_the_finished_one(na
         return
     context = context_of(case)
     final = finished(Suggestion(case["text"]), context)
-    text = "" if isinstance(final, Dropped) else final.text
+    text = "" if isinstance(final, DropReason) else final.text
     seen = {shown(case["text"][:end], context) for end in range(len(case["text"]) + 1)}
     assert [each for each in seen if not text.startswith(each)] == []
 

@@ -9,7 +9,7 @@ from completion.decoding.stop_rules import StopRules
 from completion.ending.context import Context
 from completion.ending.decision import finished, shown, stop
 from completion.ending.mode import cursor_context
-from completion.ending.rule import Dropped, DropReason
+from completion.ending.rule import DropReason
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from completion.syntax.brackets import scan
 
@@ -31,7 +31,7 @@ def context_at(prefix, suffix, language, **changes):
 
 def finished_text(text, context):
     result = finished(Suggestion(text), context)
-    return "" if isinstance(result, Dropped) else result.text
+    return "" if isinstance(result, DropReason) else result.text
 
 
 def all_shown(text, context):
@@ -137,7 +137,7 @@ def test_between_triple_quotes_a_lone_quote_is_nothing(language, text):
 )
 def test_a_manual_request_within_a_word_does_not_say_its_tail_again(language, text, before):
     context = context_at(before, "le.log(1)\n", language, invoked=True)
-    assert finished(Suggestion(text), context) == Dropped(DropReason.MID_WORD)
+    assert finished(Suggestion(text), context) == DropReason.MID_WORD
 
 
 @given(LANGUAGES, st.sampled_from(["ab", "ab(1) + ", "lend.ab_"]))

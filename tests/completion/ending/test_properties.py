@@ -8,7 +8,7 @@ from completion.ending.context import Context
 from completion.ending.decision import RULES, committed, finished
 from completion.ending.decision import shown as shown_part
 from completion.ending.loops import loops
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.ending.shape import indentation
 from completion.request import Mode, Suggestion
 from tests.completion.work import lines_run
@@ -41,7 +41,7 @@ def test_a_rule_keeps_a_beginning_of_the_text(before, after, text, language, mod
         assert 0 <= ends.sure <= len(text), rule
         assert 0 <= ends.replaces <= len(context.line_after), rule
     indented = indentation(text, context)
-    if not isinstance(indented, Dropped):
+    if not isinstance(indented, DropReason):
         assert "".join(indented.split()) == "".join(text.split())
         assert set(indented) <= set(text) | set(context.indent.unit) | {" ", "\t"}
 
@@ -103,7 +103,7 @@ def test_filtered_text_passes_the_filters_unchanged(before, after, text, languag
     once = finished(Suggestion(text), context)
     if isinstance(once, Suggestion):
         twice = finished(Suggestion(once.text), context)
-        assert isinstance(twice, Dropped) or once.text.startswith(twice.text)
+        assert isinstance(twice, DropReason) or once.text.startswith(twice.text)
 
 
 @pytest.mark.parametrize("repeated", ["-", "(", "=-", "| --- "])

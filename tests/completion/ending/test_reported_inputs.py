@@ -7,7 +7,7 @@ import pytest
 from completion.decoding.stop_rules import StopRules
 from completion.ending.decision import finished, shown
 from completion.ending.mode import cursor_context
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.request import CompletionRequest, Suggestion
 
 PARSE = "fn parse(line: &str) -> Option<(String, i32)> {\n    let mut parts = line.split('=');\n"
@@ -67,6 +67,6 @@ def test_what_is_suggested_for_a_reported_input(language, document, written, exp
             break
         seen = max(seen, shown(written[:end], context), key=len)
     result = finished(Suggestion(written), replace(context, cut_short=cut_short))
-    document = "" if isinstance(result, Dropped) else result.text + request.suffix[result.replace_after :]
+    document = "" if isinstance(result, DropReason) else result.text + request.suffix[result.replace_after :]
     assert document == (expected + request.suffix if expected else "")
     assert (expected + request.suffix).startswith(seen)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from completion.ending.context import Context
 from completion.ending.decision import finished
 from completion.ending.decision import shown as shown_part
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.request import Mode, Suggestion
 from completion.workspace.unsafe_code import rules
 
@@ -44,7 +44,7 @@ def test_each_rule_has_a_kind_a_reason_and_a_source():
 def test_an_example_is_dropped_and_nothing_of_it_is_shown(language, example):
     context = Context.of("first\n", "\n", language, Mode.BLOCK)
     final = finished(Suggestion(example), context)
-    assert final == Dropped("unsafe")
+    assert final == DropReason.UNSAFE
     assert {shown_part(example[:end], context) for end in range(len(example) + 1)} == {""}
 
 
@@ -55,6 +55,6 @@ def test_no_beginning_of_a_construct_is_shown_and_taken_back(line, before, after
     text = before + construct + after
     context = Context.of("first\n", "\n", language, Mode.BLOCK)
     final = finished(Suggestion(text), context)
-    final_text = "" if isinstance(final, Dropped) else final.text
+    final_text = "" if isinstance(final, DropReason) else final.text
     for end in range(len(text) + 1):
         assert final_text.startswith(shown_part(text[:end], context)), text[:end]

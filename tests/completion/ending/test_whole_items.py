@@ -8,7 +8,7 @@ from completion.decoding.stop_rules import StopRules
 from completion.ending.decision import committed, finished
 from completion.ending.decision import shown as shown_part
 from completion.ending.mode import cursor_context
-from completion.ending.rule import Dropped, Stop
+from completion.ending.rule import DropReason, Stop
 from completion.request import CompletionRequest, Suggestion
 
 
@@ -26,7 +26,7 @@ def suggested(language, document, written):
     stop = stop or Stop(length, None)
     raw = Suggestion(written[: stop.length])
     result = committed(finished(raw, context), raw, shown, context)
-    text = "" if isinstance(result, Dropped) else result.text
+    text = "" if isinstance(result, DropReason) else result.text
     assert text.startswith(shown), (shown, text)
     return text, written[:length]
 

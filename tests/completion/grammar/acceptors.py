@@ -31,7 +31,7 @@ def acceptor_of(language, lexer="compiled"):
 
 def kept_of(language, prefix, middle, suffix):
     """Return what is kept of a finished completion."""
-    constraint = GrammarConstraint.open(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
+    constraint = GrammarConstraint(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
     return middle[: constraint.longest_passing_cut(middle.encode())]
 
 

@@ -12,7 +12,7 @@ STRICT = GrammarMode.STRICT
 
 
 def opened(prefix, suffix="", language="python", healed=""):
-    constraint = GrammarConstraint.open(GRAMMARS, language, prefix, suffix, STRICT, healed)
+    constraint = GrammarConstraint(GRAMMARS, language, prefix, suffix, STRICT, healed)
     assert constraint.root is not None, constraint.off_reason
     return constraint
 
@@ -28,7 +28,7 @@ def opened(prefix, suffix="", language="python", healed=""):
     ],
 )
 def test_a_request_without_an_acceptor_gives_the_reason(language, prefix, mode, reason):
-    off = GrammarConstraint.open(GRAMMARS, language, prefix, "", mode)
+    off = GrammarConstraint(GRAMMARS, language, prefix, "", mode)
     assert off.root is None
     assert off.off_reason is reason
 
@@ -44,7 +44,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text():
 )
 def test_a_byte_order_mark_before_the_first_word_leaves_the_grammar_on(language, word):
     healed = heal(f"\ufeff{word}")
-    constraint = GrammarConstraint.open(GRAMMARS, language, healed.shown, "", STRICT, healed.run)
+    constraint = GrammarConstraint(GRAMMARS, language, healed.shown, "", STRICT, healed.run)
     assert constraint.advance(constraint.root, healed.forced) is not None
 
 
@@ -70,7 +70,7 @@ def test_a_cut_divides_no_three_quotes(quotes):
 
 def test_a_cut_in_the_healed_run_does_not_end_the_search_for_one_after_it():
     before, after = "def f():\n    if a", " and c:\n        pass\n"
-    healed = GrammarConstraint.open(GRAMMARS, "python", before, after, GrammarMode.STRICT, healed=" >")
+    healed = GrammarConstraint(GRAMMARS, "python", before, after, GrammarMode.STRICT, healed=" >")
     assert healed.longest_passing_cut(b" > 0:") == len(b" > 0")
 
 
@@ -104,7 +104,7 @@ def test_a_sound_completion_stays_whole_in_a_document_that_is_broken_after_the_c
 
 
 def test_the_joined_parse_cuts_without_an_acceptor():
-    off = GrammarConstraint.open(GRAMMARS, "javascript", "let = = 2;\nfoo(", ");\n", STRICT)
+    off = GrammarConstraint(GRAMMARS, "javascript", "let = = 2;\nfoo(", ");\n", STRICT)
     assert off.off_reason is OffReason.BROKEN_BEFORE_CURSOR
     assert off.longest_passing_cut(b"a, b") == 4
     assert off.longest_passing_cut(b"a))) b }}") == 0
@@ -112,7 +112,7 @@ def test_the_joined_parse_cuts_without_an_acceptor():
 
 def test_nothing_is_cut_where_tree_sitter_does_not_understand_the_document():
     rows_to_include = '    {"a", f, ROW},\n    {"b",'
-    off = GrammarConstraint.open(GRAMMARS, "c", rows_to_include, "\n", STRICT)
+    off = GrammarConstraint(GRAMMARS, "c", rows_to_include, "\n", STRICT)
     assert off.off_reason is OffReason.BROKEN_BEFORE_CURSOR
     assert off.longest_passing_cut(b" g, ROW},") == 9
     assert off.growing_cut(b" g, ROW},", 0) == 9

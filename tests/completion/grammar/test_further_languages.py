@@ -30,7 +30,7 @@ WITHOUT = sorted(FURTHER_SAMPLES.keys() - set(WITH_ACCEPTOR) - {"markdown"})  # 
 
 
 def opened(language, prefix, suffix):
-    return GrammarConstraint.open(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
+    return GrammarConstraint(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
 
 
 def test_every_language_with_a_grammar_has_a_sample():

@@ -28,7 +28,7 @@ def typed(language, grammars, cursors):
     """Return the cursors at which the rest of a sound text is not accepted."""
     text, faults = SAMPLES[language], []
     for at in cursors:
-        opened = GrammarConstraint.open(grammars, language, text[:at], text[at:], GrammarMode.STRICT)
+        opened = GrammarConstraint(grammars, language, text[:at], text[at:], GrammarMode.STRICT)
         snapshot = opened.root
         for start in range(at, len(text), PIECE_BYTES):
             if snapshot is not None:

@@ -8,7 +8,7 @@ import pytest
 from completion.decoding.constraints import open_grammar
 from completion.decoding.finishing import Finisher
 from completion.ending.mode import cursor_context
-from completion.ending.rule import Dropped
+from completion.ending.rule import DropReason
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, StopReason, Suggestion
 from completion.syntax.brackets import scan
@@ -53,7 +53,7 @@ def kept_of(prefix, suffix, language, text, *, invoked=False):
         request, cursor_context(request), open_grammar(request, HealedPrefix(prefix, ""), GRAMMARS), b""
     )
     result = finisher.finish(Suggestion(text, token_log_probabilities=(-1.0,)), StopReason.LINE_END)
-    return "" if isinstance(result, Dropped) else result.text
+    return "" if isinstance(result, DropReason) else result.text
 
 
 @pytest.mark.parametrize("is_closed", [False, True], ids=["nothing below", "closed by the editor"])

@@ -7,7 +7,7 @@ import pytest
 from completion.errors import PrefixTooLargeError
 from completion.grammar.joint import HORIZON_BYTES, Fit, Joint
 from completion.grammar.lr.acceptor import Acceptor
-from completion.grammar.parsed_documents import skippable_prefix_parts
+from completion.grammar.parsed_documents import skippable_parts
 from completion.grammar.prefix_memory import MAX_READ_BYTES, PrefixMemory
 from tests.completion.grammar.acceptors import GRAMMARS, acceptor_of, stacks_of
 from tests.completion.grammar.samples import SAMPLES
@@ -36,7 +36,7 @@ def read_bytes(monkeypatch):
 
 def read_document(memory, language, text, cursor):
     """Return the snapshot at a cursor in a whole document."""
-    return memory.read(text[:cursor], lambda: skippable_prefix_parts(language, text, cursor))
+    return memory.read(text[:cursor], lambda: skippable_parts(language, text, cursor))
 
 
 def state_of(snapshot):

@@ -7,7 +7,6 @@ import pytest
 
 import completion
 from completion.grammar.parsed_documents import skippable_parts
-from completion.syntax.trees import parse
 from tests.completion.grammar.acceptors import GRAMMARS, stacks_of
 from tests.completion.grammar.samples import SAMPLES
 
@@ -15,13 +14,13 @@ OWN_SOURCES = sorted(Path(completion.__file__).parent.rglob("*.py"))
 
 
 def skips_parts(language, text, cut):
-    """Return whether any part was skipped; assert equal stacks for the trees of the file and of the text before it."""
+    """Return whether any part was skipped; assert equal stacks for the file and for the text before it."""
     acceptor, before = GRAMMARS.load(language).acceptor, text[:cut]
     whole = acceptor.read(acceptor.start(), before)
     assert whole is not None
     skipped = False
-    for tree in (parse(text, language), parse(before, language)):
-        parts = skippable_parts(tree, before)
+    for document in (text, before):
+        parts = skippable_parts(language, document, cut)
         read = b"".join(
             before[start:end]
             for start, end in zip([0, *(end for _, end in parts)], [*(start for start, _ in parts), cut], strict=True)

@@ -16,10 +16,10 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ParseLimitError
-from completion.grammar.parsed_documents import cache_document, skippable_prefix_parts
-from completion.syntax.edited_nodes import LineChange, syntax_of_changes
+from completion.grammar.parsed_documents import cache_document, skippable_parts
+from completion.next_edit.candidate import Candidate
+from completion.next_edit.edited_nodes import syntax_of_changes
 from completion.syntax.parsing.process import ParserProcess
-from completion.syntax.trees import brace_opens_block, is_within_expression
 from completion.workspace.code_only import code_by_marks
 from completion.workspace.context import IndexedFile, _code_and_definitions
 from completion.workspace.definitions import definitions, import_statements, imports
@@ -154,7 +154,6 @@ def test_the_child_imports_what_parses_and_no_other_large_modules(parser):
     text, language = SMALL
     IndexedFile.of("file.py", text, parser)
     parser(cache_document, language, text.encode())
-    parser(is_within_expression, text, "", language)
     parser(syntax_of_changes, [text], text, language, [])
     imported = set(parser(eval, "[*__import__('sys').modules]"))
     large = {"numpy", "asyncio", "concurrent.futures", "hashlib", "logging", "subprocess", "completion.ending.decision"}
@@ -214,12 +213,12 @@ def test_an_answer_that_is_none_is_read_as_data_and_refused(parser, forged, tmp_
 
 def test_results_are_of_the_types_that_the_functions_declare(parser):
     text, language = "from a import b\ndef f(x):\n    return g(x)\n", "python"
-    change = LineChange(2, 1, ("    return 1",), 4, (2, 4), frozenset())
+    change = Candidate(2, ("    return g(x)",), ("    return 1",), frozenset(), 0, 4, (2, 4))
     calls = [
         (definitions, text, language),
         (imports, text, language),
         (import_statements, text, language),
-        (skippable_prefix_parts, language, text.encode(), 30),
+        (skippable_parts, language, text.encode(), 30),
         (
             syntax_of_changes,
             text.splitlines(),
@@ -227,7 +226,6 @@ def test_results_are_of_the_types_that_the_functions_declare(parser):
             language,
             [change],
         ),
-        (brace_opens_block, "a = {", "}", "javascript"),
         (_code_and_definitions, text, language),
         (code_by_marks, text, language),
         (cache_document, language, text.encode()),

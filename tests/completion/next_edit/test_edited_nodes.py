@@ -2,14 +2,15 @@
 
 import pytest
 
-from completion.syntax.edited_nodes import LineChange, syntax_of_changes
+from completion.next_edit.candidate import Candidate
+from completion.next_edit.edited_nodes import syntax_of_changes
 
 LINES = ["import os", "", "def f(größe):", "    return os.path", "", "value = f(1)"]
 
 
 def breaks(lines: list[str], line: int, count: int, *new: str) -> bool:
     """Return whether a change adds errors."""
-    change = LineChange(line, count, new, 0, (0, 0), frozenset())
+    change = Candidate(line, tuple(lines[line : line + count]), new, frozenset(), 0)
     (facts,) = syntax_of_changes(lines, lines, "python", [change])
     return facts.breaks
 

@@ -9,35 +9,17 @@ from itertools import accumulate
 
 from tree_sitter import Node, Tree
 
+from completion.grammar.parsed_documents import ParsedDocument, load_documents
+from completion.next_edit.candidate import Candidate
 from completion.syntax.brackets import Lexer
-from completion.syntax.trees import ancestors, error_count, parse
+from completion.syntax.languages import parsed_row
+from completion.syntax.trees import ancestors, error_count
 
 _MAX_OCCURRENCES = 64  # of a name that are looked at for its definition
 _WORD = re.compile(r"[^\W\d]\w*")
 _SCOPE_WORDS = ("function", "method", "class", "impl", "closure", "lambda")
 _DEFINING_FIELDS = ("name", "left", "pattern", "declarator", "alias", "parameter")
 _DEFINING_PARENTS = ("parameter", "import", "use_", "dotted_name", "scoped_use")
-
-
-@dataclass(frozen=True, slots=True)
-class LineChange:
-    """A change of lines that may be made.
-
-    Attributes:
-        line: First line, from 0.
-        count: Number of lines that are replaced.
-        new: Lines in their place.
-        column: Column of the first change in its first line.
-        taught_at: Line and column of a change that was made and that this one repeats.
-        names: Words that the change takes away.
-    """
-
-    line: int
-    count: int
-    new: tuple[str, ...]
-    column: int
-    taught_at: tuple[int, int]
-    names: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +43,7 @@ class ChangeSyntax:
 
 
 def syntax_of_changes(
-    lines: Sequence[str], before: Sequence[str], language: str, changes: Sequence[LineChange]
+    lines: Sequence[str], before: Sequence[str], language: str, changes: Sequence[Candidate]
 ) -> list[ChangeSyntax]:
     """Return the facts about each change, made alone; the defaults for a language without a grammar.
 
@@ -71,9 +53,9 @@ def syntax_of_changes(
         language: LSP language identifier.
         changes: Changes of the document.
     """
-    document, earlier = _Parsed.of(lines, language), _Parsed.of(before, language)
-    if document is None or earlier is None:
+    if parsed_row(language) is None:
         return [ChangeSyntax() for _ in changes]
+    document, earlier = _Parsed.of(lines, language), _Parsed.of(before, language)
     gone = _words(set(before) - set(lines))
     names = {name for change in changes for name in change.names | (_words(change.new) & gone)}
     orphans = {name for name in names if _lost(earlier.definitions(name), document.definitions(name))}
@@ -84,7 +66,7 @@ def _words(lines: Iterable[str]) -> set[str]:
     return {word for line in lines for word in _WORD.findall(line)}
 
 
-def _facts(document: _Parsed, change: LineChange, orphans: set[str]) -> ChangeSyntax:
+def _facts(document: _Parsed, change: Candidate, orphans: set[str]) -> ChangeSyntax:
     here, there = document.node(change.line, change.column), document.node(*change.taught_at)
     made = document.after(change)
     changed = [*document.lines[: change.line], *change.new]
@@ -109,43 +91,36 @@ class _Parsed:
     """A document and its tree.
 
     Attributes:
-        starts: Offset of each line in the source, in bytes.
+        starts: Offset of each line in the document, in bytes, and of the line after the last one.
         lexer: Reads the document once, up to each position.
     """
 
     lines: Sequence[str]
-    language: str
-    source: bytes
+    document: ParsedDocument
     starts: list[int]
-    tree: Tree
     errors: int
     lexer: Lexer
 
     @classmethod
-    def of(cls, lines: Sequence[str], language: str) -> _Parsed | None:
+    def of(cls, lines: Sequence[str], language: str) -> _Parsed:
         encoded = [line.encode("utf-8", "replace") for line in lines]
-        source = b"\n".join(encoded)
-        starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))[:-1]
-        tree = parse(source, language)
-        return None if tree is None else cls(lines, language, source, starts, tree, error_count(tree), Lexer(language))
+        document = load_documents(language).document(b"\n".join(encoded))
+        starts = list(accumulate((len(line) + 1 for line in encoded), initial=0))
+        return cls(lines, document, starts, error_count(document.tree), Lexer(language))
 
-    def after(self, change: LineChange) -> Tree:
+    def after(self, change: Candidate) -> Tree:
         """Return the tree after a change; only what it touches is parsed again."""
-        end_line = change.line + change.count
         new = "\n".join(change.new).encode("utf-8", "replace")
-        start, end = self.starts[change.line], len(self.source)
-        last = (len(self.lines) - 1, end - self.starts[-1])
-        new_last = (change.line + max(0, len(change.new) - 1), len(new) - (new.rfind(b"\n") + 1))
-        if end_line < len(self.lines):  # whole lines with their ends
-            new += b"\n" if change.new else b""
-            end, last, new_last = self.starts[end_line], (end_line, 0), (change.line + len(change.new), 0)
-        tree = self.tree.copy()
-        tree.edit(start, end, start + len(new), (change.line, 0), last, new_last)
-        return parse(self.source[:start] + new + self.source[end:], self.language, tree) or tree
+        if change.end < len(self.lines) and change.new:  # whole lines with their ends
+            new += b"\n"
+        end = min(self.starts[change.end], len(self.document.text))
+        return self.document.parse_with(self.starts[change.line], end, new)[1]
 
     def node(self, line: int, column: int) -> Node:
         """Return the innermost node of the character at a position."""
-        return _node(self.tree, self.lines[line] if line < len(self.lines) else "", line, column)
+        own = self.lines[line] if line < len(self.lines) else ""
+        at, root = len(own[:column].encode("utf-8", "replace")), self.document.tree.root_node
+        return root.descendant_for_point_range((line, at), (line, at + 1)) or root
 
     def in_literal(self, lines: Sequence[str], line: int, column: int) -> bool:
         """Return whether the character at a position of some lines is in a comment or string, not in code within it."""
@@ -179,12 +154,6 @@ class _Definitions:
 
     outer: set[str]
     inner: set[str]
-
-
-def _node(tree: Tree, text: str, line: int, column: int) -> Node:
-    """Return the innermost node of a character of a line."""
-    at = (line, len(text[:column].encode("utf-8", "replace")))
-    return tree.root_node.descendant_for_point_range(at, (at[0], at[1] + 1)) or tree.root_node
 
 
 def _lost(before: _Definitions, now: _Definitions) -> bool:
