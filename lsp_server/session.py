@@ -283,7 +283,9 @@ class Session:
         self._in_background(self.feed.scan())
 
     def _model_chosen(self, choice: Choice) -> None:
-        self.model_offer.consider(choice)
+        """Ask about a better model where that disturbs nobody; the status and `draftline doctor` tell everybody."""
+        if self._profile.asks_aside:
+            self.model_offer.consider(choice)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

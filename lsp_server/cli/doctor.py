@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from completion.model.choice import KnownModel
     from lsp_server.cli.checks import Check
     from lsp_server.engine.launcher import EngineOptions
 
@@ -38,7 +37,7 @@ def execute(options: argparse.Namespace) -> int:
     from rich.console import Console
 
     from completion.free_memory import free_bytes
-    from lsp_server.cli.checks import check_settings, check_version, machine_checks
+    from lsp_server.cli.checks import Check, check_settings, check_version, machine_checks
     from lsp_server.cli.engine_arguments import options_of, settings_of
     from lsp_server.engine.auto_model import Now, choice_of
     from lsp_server.settings.config import user_file, users_problems
@@ -49,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
     checks, memory = [check_version(), check_settings(user_file(), users_problems())], None
     checks += [*machine_checks(engine.model, reason, engine.backend, engine.remote), _check_grammars()]
     if choice and choice.offer:
-        checks.append(_larger(choice.offer, choice.forecasts_ms[choice.offer.name]))
+        checks.append(Check("larger model", "ok", choice.offered, choice.download))
     if not options.no_engine:
         of_engine, memory = asyncio.run(_engine_checks(engine, Console(stderr=True)))
         checks += of_engine
@@ -57,15 +56,6 @@ def execute(options: argparse.Namespace) -> int:
     if memory is not None:
         console.print(memory_table(memory))
     return 1 if any(check.state == "fail" for check in checks) else 0
-
-
-def _larger(model: KnownModel, first_text_ms: float) -> Check:
-    """Say what a larger model gives that is quick enough here and not installed."""
-    from lsp_server.cli.checks import Check
-
-    size_gb = model.download_bytes / 1e9
-    found = f"{model.name}, {size_gb:.1f} GB to download: first text forecast after {first_text_ms:.0f} ms"
-    return Check("larger model", "ok", f"{found}; {model.gives}", f"To get it: draftline models get {model.spec}")
 
 
 def _reason(asked: str | None) -> str:

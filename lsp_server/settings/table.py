@@ -263,7 +263,8 @@ class Settings:
     gate: Strictness = setting(
         default=Strictness.LOW,
         description="How strictly the server hides automatic suggestions that you would hardly accept: `off` hides "
-        "none, `high` hides the most. The result of a manual request is always shown.",
+        "none, `high` hides the most; a share such as `0.6` shows what is right at least so often "
+        "(docs/quality.md). The result of a manual request is always shown.",
     )
     quiet_ms: int = setting(
         default=1000,

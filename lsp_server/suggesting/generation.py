@@ -188,11 +188,15 @@ class Generation:
         end = self.last.suggestions[first.index].line - first.typed
         return (shortened(first, end, now), *others) if 0 < end < len(first.text) else left
 
-    def worthwhile(self, now: Situation, left: tuple[Remainder, ...]) -> tuple[Remainder, ...]:
-        """Return what is worth showing of the remainders at a cursor: of the first, as much as is probably right."""
+    def worthwhile(self, now: Situation, left: tuple[Remainder, ...], least: float) -> tuple[Remainder, ...]:
+        """Return what is worth showing of the remainders at a cursor: of the first, as much as is probably right.
+
+        `least` is the least probability of what is shown.
+        """
         first, *others = left
         suggestion = self.last.suggestions[first.index] if self.last is not None else Suggestion(first.text)
-        length = worthwhile_end(suggestion, first.typed, grows=not self.is_first_complete) - first.typed
+        end = worthwhile_end(suggestion, first.typed, grows=not self.is_first_complete, least=least)
+        length = end - first.typed
         shown = shortened(first, min(length, len(first.text)), now)
         return (shown, *others) if shown.text.strip() and not opens_pair(shown, now) else ()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
+from lsp_server.gate.worth import RIGHT_FROM
 from lsp_server.settings.item_range import ItemRange
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.narrowing import Remainder, inserted
@@ -42,7 +43,8 @@ class Visibility:
         is_whole = query.invoked or generation.is_requested or query.settings.whole_lines
         left = tuple(one for one in left if query.selected is not None and one.text.startswith(query.selected))
         certain = generation.certain(query.situation, left)
-        offered = certain if is_whole or not left else generation.worthwhile(query.situation, certain)
+        least = RIGHT_FROM.get(query.settings.gate, 0.0)
+        offered = certain if is_whole or not left else generation.worthwhile(query.situation, certain, least)
         if query.item_range is ItemRange.CURSOR:
             offered = tuple(one for one in (inserted(each, query.situation) for each in offered) if one.text)
         strictness = Strictness.OFF if query.invoked else query.settings.gate
