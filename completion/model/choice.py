@@ -58,7 +58,7 @@ class KnownModel:
     download_bytes: int
     gives: str = ""
     in_blocks: bool = True
-    passes: float = 2.9
+    passes: float = 2.8
 
     def read_bytes(self, form: str) -> int:
         """Return how many bytes a pass reads in a form of the weights: "q4", "int8" or 16 bits."""
