@@ -67,6 +67,7 @@ class Session:
             self._new_progress,
             lambda say: self.status.update(message=say),
             self.engine.review,
+            may_ask=lambda: self._profile.asks_aside,
         )
         self.consent = Consent(state_file(CONSENT_FILE), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)

@@ -1,10 +1,11 @@
 """`python -m benchmarks.model_choice`: forecasts of first text against measured ones, and what described machines get.
 
-For each form of the weights and number of threads, both models answer the same places by turns, as after a key: the
-prompt is cached but for the last characters. Before each place the default model's passes are measured as at a start of
-the engine. The forecasts are `completion.model.choice`'s, from the medians of these passes. Times are processor times,
-so that other programs add little: a pass counts by the number of threads, all else whole. An error is that of the
-forecast over the measured median, both ways; `largest_error` is the largest of all.
+For each form of the weights and number of threads, both models serve a person who types the same sessions, and are
+asked at each key that does not follow what they suggested. A wait ends with the first text that the language server
+shows. Before each session the default model's passes are measured as at a start of the engine. The forecasts are
+`completion.model.choice`'s, from the medians of these passes. Times are processor times, so that other programs add
+little: a pass counts by the number of threads, all else whole. An error is that of the forecast over the measured
+median, both ways; `largest_error` is the largest of all.
 """
 
 from __future__ import annotations
@@ -17,21 +18,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.data import read_records
 from benchmarks.model_choice.machines import MACHINES
-from benchmarks.quality.rows import ROWS
-from benchmarks.quality.sets import half_of, open_tasks
-from benchmarks.quality.tasks import Task, sample
+from benchmarks.quality.sets import half_of
+from benchmarks.typing.scripts import Script, choose, release_scripts
+from benchmarks.worth.places import keys, opening
 from completion.backend import Backend
 from completion.cancellation import CancelToken
 from completion.decoding.step_costs import measure_costs
 from completion.engine import Engine, product_settings
 from completion.model.choice import KNOWN, KnownModel, Measured
 from completion.model.loading import load_model
-from completion.request import CacheMode, Closing, CompletionRequest
-from completion.workspace.context import WorkspaceContext
+from completion.request import Closing, CompletionRequest
+from lsp_server.gate.worth import worthwhile_end
 
-TYPED = 2
-"""Number of characters since the cached prompt: between two suggestions a person types one or two."""
 MAX_NODES = 16
 """Largest tree of a measurement, the engine's."""
 _SIZES = (0, 1, 2, 3, 4)
@@ -80,19 +80,29 @@ class Contender:
         costs = measure_costs(self._timed, MAX_NODES, _SIZES, 1, time.process_time)
         self.costs_ms.append([float(cost) / self._threads for cost in costs.costs_ms])
 
-    def answer(self, request: CompletionRequest) -> None:
-        """Prepare the cache for all but the last typed characters, then answer until there is a text."""
-        self._engine.prepare(replace(request, prefix=request.prefix[:-TYPED]), CancelToken())
-        self._timed.passes_s, self._timed.rows, started = 0.0, [], time.process_time()
+    def serve(self, script: Script) -> None:
+        """Serve a person who types a session."""
+        self._engine.prepare(opening(script), CancelToken())
+        left = ""
+        for key in keys(script):
+            left = left or self._answer(key.request)
+            left = left.removeprefix(key.unit) if left.startswith(key.unit) else ""
+        self._engine.forget(Closing(documents=(script.id,)))
+
+    def _answer(self, request: CompletionRequest) -> str:
+        """Answer a request, and note the wait if any of its text is shown; return all of that text."""
+        self._timed.passes_s, self._timed.rows, started, is_shown, text = 0.0, [], time.process_time(), False, ""
         for event in self._engine.complete(request, CancelToken()):
-            if event.suggestions or event.done:
-                break
-        other_s = time.process_time() - started - self._timed.passes_s
-        self._engine.forget(Closing(documents=(request.document,)))
-        if event.suggestions:
-            self.first_text_ms.append(1e3 * (self._timed.passes_s / self._threads + other_s))
-            self.other_ms.append(1e3 * other_s)
-            self.rows.append(list(self._timed.rows))
+            for suggestion in event.suggestions[:1]:
+                text = suggestion.text
+                end = worthwhile_end(suggestion, 0, grows=not event.whole)
+                if text[:end].strip() and not is_shown:
+                    is_shown, passes_s = True, self._timed.passes_s
+                    other_s = time.process_time() - started - passes_s
+                    self.first_text_ms.append(1e3 * (passes_s / self._threads + other_s))
+                    self.other_ms.append(1e3 * other_s)
+                    self.rows.append(list(self._timed.rows))
+        return text if is_shown else ""
 
     def measured(self, form: Backend) -> Measured:
         """Return the medians of the measured passes."""
@@ -100,19 +110,13 @@ class Contender:
         return Measured(self.known.name, form, "cpu", self._threads, medians)
 
 
-def request_of(task: Task) -> CompletionRequest:
-    """Return the request of an editor at a place, without other files: only the time counts."""
-    request = ROWS["whole_unasked"].request(replace(task, files=()), WorkspaceContext(), 0)
-    return replace(request, document=task.id, cache=CacheMode.PIE)
-
-
-def compared(tasks: Sequence[Task], form: Backend, threads: int) -> list[dict[str, Any]]:
+def compared(scripts: Sequence[Script], form: Backend, threads: int) -> list[dict[str, Any]]:
     """Return the forecast and the measured first text of both models in one form, with a number of threads."""
     small, larger = contenders = [Contender(known, form, threads) for known in KNOWN[:2]]
-    for task in tasks:
+    for script in scripts:
         small.measure()
         for contender in contenders:
-            contender.answer(request_of(task))
+            contender.serve(script)
     measured = small.measured(form)
     rows = []
     for contender in (small, larger):
@@ -156,19 +160,20 @@ def choices() -> list[dict[str, Any]]:
 def main() -> None:
     """Print each comparison, then one line of JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.model_choice", description=__doc__)
-    parser.add_argument("--limit", type=int, default=24, help="number of places (default: %(default)s)")
+    parser.add_argument("--sessions", type=int, default=8, help="number of sessions (default: %(default)s)")
+    parser.add_argument("--characters", type=int, default=100, help="characters of a session (default: %(default)s)")
     parser.add_argument("--half", type=int, default=1, help="half of the data (default: %(default)s)")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, comma-separated (default: %(default)s)")
     parser.add_argument("--forms", default="q4,int8", help="forms of the weights (default: %(default)s)")
     parser.add_argument("--data-dir", help="folder of the data")
     options = parser.parse_args()
-    tasks = [task for task in open_tasks(["cursor_positions"], options.data_dir) if half_of(task.id) == options.half]
-    tasks = sample([task for task in tasks if len(task.prefix) > TYPED], options.limit)[: options.limit]
+    found = release_scripts(read_records("open_release_replay.jsonl.gz", options.data_dir), options.characters)
+    scripts = choose([one for one in found if half_of(one.id) == options.half], [], options.sessions, 7)
     rows = [
         row
         for form in options.forms.split(",")
         for threads in map(int, options.threads.split(","))
-        for row in compared(tasks, form, threads)
+        for row in compared(scripts, form, threads)
     ]
     largest = max(row["error"] for row in rows)
     print(json.dumps({"benchmark": "model_choice", "largest_error": largest, "rows": rows, "choices": choices()}))

@@ -2,7 +2,8 @@
 
 The engine is asked before every key of the sessions of `benchmarks.typing`. Then a person types them in simulated time,
 with the same answers for each rule. The cost of wrong text was chosen on the packages of half 0; half 1 is the default.
-The last line is JSON: `rule_…` are the figures of the shipped rule, `before_…` those of the older one.
+The last line is JSON: `rule_…` are the figures of the shipped rule, `before_…` those of the older one, `promised_…`
+how often the first line was right that a share as `gate` shows, of the places at which the person waits.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.data import read_records
+from benchmarks.figures import ratio
 from benchmarks.quality.sets import half_of
 from benchmarks.typing.scripts import Script, choose, release_scripts
+from benchmarks.worth.guarantee import held, threshold, waits
 from benchmarks.worth.places import Place, places, read_places, write_places
 from benchmarks.worth.replay import Replay, Row
 from completion.engine import Engine, product_settings
 from completion.host.process.address import normal_model
 from completion.model.loading import load_model
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.gate.worth import WRONG_COST
+from lsp_server.gate.worth import RIGHT_FROM, WRONG_COST
 from lsp_server.settings.table import DEFAULTS
 
 RULE, BEFORE = "worth, as shipped", "whole lines, gate normal, 1 s quiet"
@@ -44,6 +47,8 @@ ROWS = {
     "worth, wrong text costs 0.5": Row(0.5, DEFAULTS.gate),
     "worth, wrong text costs 1": Row(1.0, DEFAULTS.gate),
 }
+SHARES = tuple(level for level in Strictness if level.value[0].isdigit())
+"""The settings of `gate` that promise a share of right first lines."""
 SEEDS = (1, 2, 3)
 """Rhythms in which each session is typed."""
 
@@ -72,6 +77,12 @@ def typed(row: Row, sessions: Sequence[Sequence[Place]]) -> Counter[str]:
         for session in sessions:
             counts.update(Replay(row, session, seed).run())
     return counts
+
+
+def promise(places: Sequence[Place], least: float) -> dict[str, float | None]:
+    """Return how often the first line is right of what is shown with a least probability, and at how many places."""
+    found = held(places, least)
+    return {"held": ratio(found.right, found.shown), "shown": found.shown}
 
 
 def _scripts(half: int, options: argparse.Namespace) -> list[Script]:
@@ -112,6 +123,9 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=40, help="number of sessions (default: %(default)s)")
     parser.add_argument("--characters", type=int, default=100, help="characters of a session (default: %(default)s)")
     parser.add_argument("--places", type=Path, help="file of the model's answers; an existing file is continued")
+    parser.add_argument(
+        "--calibrate", action="store_true", help="print the least probabilities that keep each promise of `gate`"
+    )
     parser.add_argument("--seed", type=int, default=7, help="seed of what is random (default: %(default)s)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -121,9 +135,14 @@ def main() -> None:
     for name, row in found.items():
         table.add_row(name, *(_cell(key, value) for key, value in row.items()))
     Console(width=150).print(table)
+    waited = [place for session in sessions for place in waits(session)]
+    if options.calibrate:
+        print({promised: threshold(waited, float(promised)) for promised in SHARES})
     parts = {"rule": found[RULE], "before": found[BEFORE]}
-    report = {f"{part}_{name}": value for part, row in parts.items() for name, value in row.items()}
-    print(json.dumps({"sessions": len(sessions), "keys": sum(map(len, sessions))} | report))
+    report: dict[str, object] = {f"{part}_{name}": value for part, row in parts.items() for name, value in row.items()}
+    report |= {f"promised_{promised}": promise(waited, least) for promised, least in RIGHT_FROM.items()}
+    counts = {"sessions": len(sessions), "keys": sum(map(len, sessions)), "waits": len(waited)}
+    print(json.dumps(counts | report))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.data import read_kept
 from benchmarks.quality.tasks import apply_edit
-from benchmarks.typing.scripts import Passage, Script, key_unit
+from benchmarks.typing.scripts import Script, key_unit
 from completion.cancellation import CancelToken
 from completion.engine import Engine
 from completion.request import CompletionRequest, Suggestion
@@ -55,18 +55,41 @@ class Place:
         return self.before.rpartition("\n")[2]
 
 
-def places(engine: Engine, script: Script) -> Iterator[Place]:
-    """Type a session, and ask the engine before each key, with the edits so far as an editor's server logs them."""
-    document = Document(script.id, script.language, 0, TextLines(script.text))
-    left = script.length
-    engine.prepare(_request(script, document, script.passages[0].offset), CancelToken())
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The moment before a key of a session.
+
+    Attributes:
+        request: An editor's request there, with the edits so far as its server logs them.
+        passage: Number of the passage in the session.
+        index: Number of characters of the passage before the cursor.
+        rest: What is left to type of the passage.
+        unit: The text that the key writes.
+    """
+
+    request: CompletionRequest
+    passage: int
+    index: int
+    rest: str
+    unit: str
+
+
+def opening(script: Script) -> CompletionRequest:
+    """Return the request of an editor that opens a session's file where typing begins."""
+    return _request(script, _document(script), script.passages[0].offset)
+
+
+def keys(script: Script) -> Iterator[Key]:
+    """Yield the keys of a session, while it is typed."""
+    document, left = _document(script), script.length
     for number, passage in enumerate(script.passages):
         text = document.lines.text()
         apply_edit(document, passage.offset, text[passage.offset : passage.offset + passage.deleted], "")
         before, index = document.lines.text(), 0
         while index < len(passage.typed) and left > 0:
-            yield _asked(engine, script, document, number, passage, index)
             unit = key_unit(passage, before, index)
+            request = _request(script, document, passage.offset + index)
+            yield Key(request, number, index, passage.typed[index:], unit)
             apply_edit(document, passage.offset + index, "", unit)
             index += len(unit)
             left -= len(unit)
@@ -74,20 +97,27 @@ def places(engine: Engine, script: Script) -> Iterator[Place]:
             return
 
 
-def _asked(engine: Engine, script: Script, document: Document, number: int, passage: Passage, index: int) -> Place:
-    request = _request(script, document, passage.offset + index)
-    *_, last = engine.complete(request, CancelToken())
-    return Place(
-        session=script.id,
-        passage=number,
-        index=index,
-        rest=passage.typed[index:],
-        before=request.prefix[-_BEFORE_CHARACTERS:],
-        after=request.suffix.partition("\n")[0],
-        offset=len(request.prefix),
-        remaining=len(request.suffix),
-        suggestion=last.suggestions[0] if last.suggestions else None,
-    )
+def places(engine: Engine, script: Script) -> Iterator[Place]:
+    """Type a session, and ask the engine before each key."""
+    engine.prepare(opening(script), CancelToken())
+    for key in keys(script):
+        request = key.request
+        *_, last = engine.complete(request, CancelToken())
+        yield Place(
+            session=script.id,
+            passage=key.passage,
+            index=key.index,
+            rest=key.rest,
+            before=request.prefix[-_BEFORE_CHARACTERS:],
+            after=request.suffix.partition("\n")[0],
+            offset=len(request.prefix),
+            remaining=len(request.suffix),
+            suggestion=last.suggestions[0] if last.suggestions else None,
+        )
+
+
+def _document(script: Script) -> Document:
+    return Document(script.id, script.language, 0, TextLines(script.text))
 
 
 def _request(script: Script, document: Document, cursor: int) -> CompletionRequest:

@@ -20,10 +20,10 @@ from completion.model.store.converted_models import Source, is_complete
 from completion.model.store.packaged_models import DEFAULT_PACKAGE, LARGER_PACKAGE, PACKAGED_MODELS, installed_parts
 from completion.paths import cache_dir
 
-FIRST_TEXT_ROWS = (2, 3)
-"""Rows of the passes until a first text at the median key: what was typed, and a step with its draft."""
-_OTHER_MS = 12.0
-"""Time of a first text beside the passes: prompt, grammar and search. It hardly depends on the model."""
+PASS_ROWS = 3
+"""Rows of a pass until a first text: the last token, and two that are drafted."""
+_OTHER_MS = 8.0
+"""Time of a first text beside the passes: prompt, drafts, grammar and search. It hardly depends on the model."""
 _UNBLOCKED = 1.2
 """Time of a pass in int8 over that in blocks where only one of them was measured: docs/decisions.md."""
 _BATTERY_SHARE = 0.5
@@ -46,6 +46,9 @@ class KnownModel:
         download_bytes: Size of its download.
         gives: What it is better at than the default model; a clause.
         in_blocks: Whether its files have blocks, which the backend `auto` keeps.
+        passes: Passes until a text is shown, at the median key of typed sessions that does not follow what was
+            suggested; mostly, a line must be complete. Larger models show lines where the default has none that is
+            likely. As counted for the default and `qwen2.5-coder-1.5b`.
     """
 
     spec: str
@@ -55,6 +58,7 @@ class KnownModel:
     download_bytes: int
     gives: str = ""
     in_blocks: bool = True
+    passes: float = 2.8
 
     def read_bytes(self, form: str) -> int:
         """Return how many bytes a pass reads in a form of the weights: "q4", "int8" or 16 bits."""
@@ -69,7 +73,7 @@ def _of_hub(name: str, weights: int, block_bytes: int, download_bytes: int, lice
 _BETTER = "its first lines are right a little more often, and it writes edits that the default model cannot"
 _SMALL, _LARGER = DEFAULT_PACKAGE, LARGER_PACKAGE
 KNOWN = (
-    KnownModel("default", _SMALL.name, 494_000_000, 395_500_000, _SMALL.size_bytes),
+    KnownModel("default", _SMALL.name, 494_000_000, 395_500_000, _SMALL.size_bytes, passes=2.3),
     KnownModel(_LARGER.name, _LARGER.name, 1_544_000_000, 1_001_900_000, _LARGER.size_bytes, _BETTER),
     _of_hub(
         "Qwen2.5-Coder-3B-Instruct", 3_086_000_000, 2_003_000_000, 6_171_000_000, "; no commercial use by its licence"
@@ -136,9 +140,9 @@ class Measured:
         """
         of, once = _BY_NAME[self.model], self.costs_ms[0]
         reading, computing = to.read_bytes(self.form) / of.read_bytes(self.form), to.weights / of.weights
-        passes = [self.costs_ms[min(rows, len(self.costs_ms)) - 1] for rows in FIRST_TEXT_ROWS]
+        rows_ms = self.costs_ms[min(PASS_ROWS, len(self.costs_ms)) - 1] - once
         factor = _UNBLOCKED if (self.form, form) == ("q4", "int8") else 1.0
-        return _OTHER_MS + factor * sum(once * reading + (cost - once) * computing for cost in passes)
+        return _OTHER_MS + factor * to.passes * (once * reading + rows_ms * computing)
 
 
 def measured_folder() -> Path:
@@ -193,6 +197,21 @@ class Choice:
     remark: str = ""
     offer: KnownModel | None = None
     forecasts_ms: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def offered(self) -> str:
+        """What the offered model gives, as a sentence; "" without one."""
+        if self.offer is None:
+            return ""
+        name, gives = self.offer.name, self.offer.gives
+        return f"{name} would show its first text after about {self.forecasts_ms[name]:.0f} ms here: {gives}."
+
+    @property
+    def download(self) -> str:
+        """How the user gets the offered model, as a sentence; "" without one."""
+        if self.offer is None:
+            return ""
+        return f"To get it, {self.offer.download_bytes / 1e9:.1f} GB: draftline models get {self.offer.spec}"
 
 
 def choose(

@@ -14,7 +14,6 @@ from rich.table import Table
 
 from completion.errors import DraftlineError
 from completion.free_memory import free_bytes
-from completion.model.choice import KnownModel
 from completion.request import CompletionRequest, Mode
 from completion.syntax.languages import LANGUAGES, grammars_to_install
 from lsp_server.cli.checks import Check, check_settings, check_version, machine_checks
@@ -42,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
     checks, memory = [check_version(), check_settings(user_file(), users_problems())], None
     checks += [*machine_checks(engine, reason), _check_grammars()]
     if choice and choice.offer:
-        checks.append(_larger(choice.offer, choice.forecasts_ms[choice.offer.name]))
+        checks.append(Check("larger model", "ok", choice.offered, choice.download))
     if not options.no_engine:
         of_engine, memory = asyncio.run(_engine_checks(engine, Console(stderr=True)))
         checks += of_engine
@@ -50,13 +49,6 @@ def execute(options: argparse.Namespace) -> int:
     if memory is not None:
         console.print(memory_table(memory))
     return 1 if any(check.state == "fail" for check in checks) else 0
-
-
-def _larger(model: KnownModel, first_text_ms: float) -> Check:
-    """Say what a larger model gives that is quick enough here and not installed."""
-    size_gb = model.download_bytes / 1e9
-    found = f"{model.name}, {size_gb:.1f} GB to download: first text forecast after {first_text_ms:.0f} ms"
-    return Check("larger model", "ok", f"{found}; {model.gives}", f"To get it: draftline models get {model.spec}")
 
 
 def _reason(asked: str | None) -> str:

@@ -107,7 +107,7 @@ class EngineLink:
         device = engine.device.partition(" ")[0]
         choice = await asyncio.to_thread(choice_of, settings, now, engine.model, device)
         self.saves_battery = saves_battery(settings, now)
-        self._remark = choice.remark if choice else ""
+        self._remark = f"{choice.remark} {choice.offered} {choice.download}".strip() if choice else ""
         if choice is None:
             return EngineOptions.of_settings(settings, is_editor=True)
         if self._is_ready:

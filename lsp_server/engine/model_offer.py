@@ -46,6 +46,7 @@ class ModelOffer:
         say: Shows a sentence in the status.
         on_fetched: Called when a model is there.
         fetch: Fetches a model, on a thread of its own.
+        may_ask: Says whether a question disturbs nobody. If it does, only the status and `draftline doctor` offer.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class ModelOffer:
         say: Callable[[str], None],
         on_fetched: Callable[[], None],
         fetch: Callable[[str, Progress], None] = fetch_apart,
+        may_ask: Callable[[], bool] = lambda: True,
     ) -> None:
         self._offered = Remembered[frozenset[str]](path, frozenset, frozenset())
         self._ask = ask
@@ -63,21 +65,22 @@ class ModelOffer:
         self._say = say
         self._on_fetched = on_fetched
         self._fetch = fetch
+        self._may_ask = may_ask
         self._task: asyncio.Task[None] | None = None
 
     def consider(self, choice: Choice) -> None:
         """Offer what a choice says, unless that was done before or is being done."""
-        if choice.offer and self._task is None and choice.offer.name not in self._offered.get():
-            first_text_ms = choice.forecasts_ms[choice.offer.name]
-            self._task = asyncio.create_task(self._offer(choice.offer, first_text_ms))
+        if choice.offer and self._may_ask() and self._task is None and choice.offer.name not in self._offered.get():
+            self._task = asyncio.create_task(self._offer(choice.offer, choice.offered))
 
     def close(self) -> None:
         """Withdraw a question that is not answered. A download goes on with the next one."""
         if self._task is not None:
             self._task.cancel()
 
-    async def _offer(self, model: KnownModel, first_text_ms: float) -> None:
-        answer = await self._ask(question(model, first_text_ms), (FETCH, REFUSE))
+    async def _offer(self, model: KnownModel, sentence: str) -> None:
+        size = f"{model.download_bytes / 1e9:.1f} GB"
+        answer = await self._ask(f"draftline: {sentence} Download {size} in the background?", (FETCH, REFUSE))
 
         def with_it(offered: frozenset[str]) -> tuple[frozenset[str], object]:
             return offered | {model.name}, sorted(offered | {model.name})
@@ -103,11 +106,3 @@ class ModelOffer:
         finally:
             bar.end("")
         self._on_fetched()
-
-
-def question(model: KnownModel, first_text_ms: float) -> str:
-    """Return the question about a model."""
-    return (
-        f"draftline: this computer can run {model.name}, with the first text after about {first_text_ms:.0f} ms: "
-        f"{model.gives}. Download {model.download_bytes / 1e9:.1f} GB in the background?"
-    )

@@ -21,12 +21,19 @@ MAX_BIAS = 1.0
 
 
 class Strictness(StrEnum):
-    """How many suggestions the gate hides; the values are those of the setting `gate`."""
+    """How many suggestions are hidden; the values are those of the setting `gate`.
+
+    A share does not use the acceptance model: `lsp_server.gate.worth` keeps its promise.
+    """
 
     OFF = "off"
     LOW = "low"
     NORMAL = "normal"
     HIGH = "high"
+    RIGHT_50 = "0.5"
+    RIGHT_60 = "0.6"
+    RIGHT_70 = "0.7"
+    RIGHT_80 = "0.8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,7 @@ class AcceptanceModel:
 
     def shows(self, offer: Offer, strictness: Strictness) -> bool:
         """Return whether to show the offer."""
-        return strictness is Strictness.OFF or self.probability(offer) >= self._weights.thresholds[strictness.value]
+        return self.probability(offer) >= self._weights.thresholds.get(strictness.value, 0.0)
 
     def learn(self, offer: Offer, *, accepted: bool, at_s: float) -> None:
         """Learn from the user's decision on a shown offer: adjust the user's bias and remember the behaviour."""

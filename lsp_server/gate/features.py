@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 _WORD = re.compile(r"[A-Za-z_]\w+")
-_MAX_REMEMBERED = 6
-"""Number of decisions that the features about recent behaviour look back on."""
+_LATEST = partial(deque[Any], maxlen=6)
+"""The decisions that the features about recent behaviour look back on."""
 _MAX_INTERVAL_S = 600.0
 """Maximum of the features of elapsed time, in seconds, and the time since the last acceptance before the first one."""
 _DEFAULT_LOG_PROBABILITY = -0.3
@@ -61,10 +64,10 @@ class Behaviour:
         last_accepted_s: Time of the latest acceptance.
     """
 
-    shown: list[Offer] = field(default_factory=list)
-    accepted: list[bool] = field(default_factory=list)
-    accepted_lengths: list[int] = field(default_factory=list)
-    dwell_s: list[float] = field(default_factory=list)
+    shown: deque[Offer] = field(default_factory=_LATEST)
+    accepted: deque[bool] = field(default_factory=_LATEST)
+    accepted_lengths: deque[int] = field(default_factory=_LATEST)
+    dwell_s: deque[float] = field(default_factory=_LATEST)
     decisions: int = 0
     acceptances: int = 0
     last_event_s: float | None = None
@@ -75,17 +78,12 @@ class Behaviour:
         self.decisions += 1
         self.acceptances += accepted
         self.last_event_s = at_s
-        for values, value in (
-            (self.shown, offer),
-            (self.accepted, accepted),
-            (self.dwell_s, min(max(0.0, at_s - offer.at_s), 60.0)),
-        ):
-            values.append(value)  # type: ignore[arg-type]
-            del values[:-_MAX_REMEMBERED]
+        self.shown.append(offer)
+        self.accepted.append(accepted)
+        self.dwell_s.append(min(max(0.0, at_s - offer.at_s), 60.0))
         if accepted:
             self.last_accepted_s = at_s
             self.accepted_lengths.append(len(offer.text))
-            del self.accepted_lengths[:-_MAX_REMEMBERED]
 
 
 def grouped_features(offer: Offer, behaviour: Behaviour) -> dict[str, dict[str, float]]:
@@ -194,10 +192,10 @@ def _repetition(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
 
 
 def _habits(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
-    lately = behaviour.accepted[-5:]
+    lately = list(behaviour.accepted)[-5:]
     streak = next((i for i, accepted in enumerate(reversed(lately)) if accepted), len(lately))
     pause = _MAX_INTERVAL_S if behaviour.last_accepted_s is None else offer.at_s - behaviour.last_accepted_s
-    lengths = behaviour.accepted_lengths[-5:]
+    lengths = list(behaviour.accepted_lengths)[-5:]
     usual = math.log1p(sum(lengths) / len(lengths)) if lengths else math.log(25)
     return {
         "acceptance": (behaviour.acceptances + 2) / (behaviour.decisions + 6),

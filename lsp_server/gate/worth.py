@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from completion.request import Suggestion
+from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.gate.features import is_word_character
 
 WRONG_COST = 0.3
@@ -20,11 +21,24 @@ WRONG_COST = 0.3
 With less, words that are wrong appear more often and hardly a character more is saved: docs/quality.md.
 """
 
+RIGHT_FROM: dict[Strictness, float] = {
+    Strictness.RIGHT_50: 0.28,
+    Strictness.RIGHT_60: 0.44,
+    Strictness.RIGHT_70: 0.7,
+    Strictness.RIGHT_80: 0.9,
+}
+"""Least probability by the model of what is shown, so that its first line is right as often as the setting says.
+
+`python -m benchmarks.worth --half 0 --calibrate` prints it; docs/quality.md says what was promised and held elsewhere.
+"""
+
 _BEGINS = re.compile(r"""[(\[{](?!\s*\n|\s*\Z)|["'`%\\$@#&*!~<-](?=\w)""")
 _NOTHING_YET = re.compile(r"\s*(?:#+|/[/*]+!?|--(?:\s*[|^])?|\(\*+)?\s*")  # a line of blanks or of a comment mark
 
 
-def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cost: float = WRONG_COST) -> int:
+def worthwhile_end(
+    suggestion: Suggestion, typed: int, *, grows: bool, wrong_cost: float = WRONG_COST, least: float = 0.0
+) -> int:
     """Return up to which of its characters a suggestion is worth showing; `typed` if none of the others is.
 
     The worth of the next n characters is n·p − n·(1 − p)·wrong_cost, with their probability p by the model. What is
@@ -37,6 +51,7 @@ def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cos
         typed: Number of its characters that the user has typed.
         grows: Whether more text may follow. Its last word is complete, but not a mark at its end.
         wrong_cost: Cost of a shown character that is wrong.
+        least: Least probability of what is shown.
     """
     if not suggestion.ends:
         return len(suggestion.text)
@@ -44,7 +59,7 @@ def worthwhile_end(suggestion: Suggestion, typed: int, *, grows: bool, wrong_cos
     for length, log_probability in _words(suggestion, typed, grows=grows):
         p = math.exp(log_probability)
         worth = (length - typed) * (p - (1 - p) * wrong_cost)
-        if worth > 0 and worth >= best:
+        if worth > 0 and worth >= best and p >= least:
             best, end = worth, length
     return end
 

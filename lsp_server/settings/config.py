@@ -223,7 +223,7 @@ def _convert(kind: Any, value: Any) -> Any:  # noqa: ANN401 - see above
         return tuple(value) if is_list else None
     if kind in (bool, str):
         return value if isinstance(value, kind) and value != "" else None
-    return choices(kind).get(value) if isinstance(value, str) else None
+    return choices(kind).get(str(value)) if isinstance(value, str | float) else None
 
 
 def _number(kind: type[int | float], value: object) -> float | None:

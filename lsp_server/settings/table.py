@@ -227,7 +227,8 @@ class Settings:
     )
     gate: Strictness = setting(
         "How strictly the server hides automatic suggestions that you would hardly accept: `off` hides "
-        "none, `high` hides the most. The result of a manual request is always shown.",
+        "none, `high` hides the most; a share such as `0.6` shows what was right so often where it was measured "
+        "(docs/quality.md). The result of a manual request is always shown.",
         default=Strictness.LOW,
     )
     quiet_ms: int = setting(

@@ -177,11 +177,11 @@ class Generation:
         greedy, wanted = "".join(self.last.greedy.split()), "".join(typed.split())
         return greedy.startswith(wanted) or wanted.startswith(greedy)
 
-    def shown_of(self, left: Remainder, now: Situation, *, is_whole: bool) -> Remainder | None:
+    def shown_of(self, left: Remainder, now: Situation, *, is_whole: bool, least: float) -> Remainder | None:
         """Return what is shown at a cursor of the first suggestion's remainder; None if nothing of it is.
 
         That is no more than an answer may have, of a growing block its first line, and as much as is probably right,
-        unless the user wants it whole.
+        unless the user wants it whole; `least` is the least probability of what is shown.
         """
         suggestion = self.last.suggestions[left.index] if self.last is not None else Suggestion(left.text)
         end = suggestion.line - left.typed
@@ -189,7 +189,8 @@ class Generation:
             left = shortened(left, end, now)
         if is_whole:
             return left
-        length = worthwhile_end(suggestion, left.typed, grows=not self.is_first_complete) - left.typed
+        end = worthwhile_end(suggestion, left.typed, grows=not self.is_first_complete, least=least)
+        length = end - left.typed
         shown = shortened(left, min(length, len(left.text)), now)
         return shown if shown.text.strip() and not opens_pair(shown, now) else None
 

@@ -10,6 +10,7 @@ from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.gate.features import is_word_character
+from lsp_server.gate.worth import RIGHT_FROM
 from lsp_server.settings.item_range import ItemRange
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
@@ -86,7 +87,8 @@ class RequestPolicy:
         """Return what a query shows of a generation's remainders; nothing if it is hidden, as is noted in it."""
         is_whole = query.invoked or generation.is_requested or query.settings.whole_lines
         left = tuple(one for one in left if query.selected is not None and one.text.startswith(query.selected))
-        first = generation.shown_of(left[0], query.situation, is_whole=is_whole) if left else None
+        least = RIGHT_FROM.get(query.settings.gate, 0.0)
+        first = generation.shown_of(left[0], query.situation, is_whole=is_whole, least=least) if left else None
         offered = (first, *left[1:]) if first is not None else ()
         if query.item_range is ItemRange.CURSOR:
             offered = tuple(one for one in (inserted(each, query.situation) for each in offered) if one.text)

@@ -74,6 +74,7 @@ class RealClient:
         progress=False,
         watches=False,
         process_id=None,
+        name="",
         command=COMMAND,
         **options,
     ):
@@ -84,6 +85,7 @@ class RealClient:
         self.result = await self.lsp.initialize_session(
             types.InitializeParams(
                 process_id=process_id,
+                client_info=types.ClientInfo(name),
                 capabilities=types.ClientCapabilities(
                     text_document=text_document,
                     general=types.GeneralClientCapabilities(position_encodings=list(encodings)),

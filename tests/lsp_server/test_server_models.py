@@ -23,7 +23,7 @@ async def asked(start_client):
     async def start(**options):
         client = RealClient()
         client.answer_questions(REFUSE)
-        return await start_client(client, model="auto", **options)
+        return await start_client(client, model="auto", **{"name": "Visual Studio Code", **options})
 
     return start
 
@@ -44,6 +44,15 @@ async def test_the_client_is_asked_once_about_a_better_model(asked, runtime):
         again.open(URI, "x =")
         assert await again.complete(URI, 0, 3, invoked=True)
         assert again.questions == []
+
+
+async def test_a_client_whose_questions_take_the_keyboard_is_told_in_its_status(asked):
+    measure(replace(MEASURED, costs_ms=(20.0,) * 16))
+    async with host_of(SMALL, PacedEngine()):
+        client = await asked(first_text_budget_ms=200, name="Emacs")
+        await client.until(lambda: any(LARGER.name in each.message for each in client.statuses))
+        assert f"draftline models get {LARGER.spec}" in client.statuses[-1].message
+        assert client.questions == []
 
 
 async def test_nothing_is_generated_ahead_while_battery_is_saved(runtime):

@@ -47,7 +47,7 @@ def test_the_first_ordinary_suggestion_of_a_session_is_shown():
 def test_a_stricter_gate_shows_fewer_suggestions():
     gate = AcceptanceModel(AcceptanceWeights.shipped())
     offers = [offer(text="x" * n, probability=-p / 4) for n in (1, 5, 40) for p in range(10)]
-    counts = [sum(gate.shows(one, level) for one in offers) for level in Strictness]
+    counts = [sum(gate.shows(one, level) for one in offers) for level in (*Strictness,)[:4]]
     assert counts == sorted(counts, reverse=True)
     assert counts[0] == len(offers)
     assert counts[-1] < counts[1]

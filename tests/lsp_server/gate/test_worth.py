@@ -12,7 +12,7 @@ from completion.prompt.line_endings import restored
 from completion.request import CompletionEvent, CompletionRequest, Statistics, Suggestion
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.gate.worth import WRONG_COST, may_show_more, worthwhile_end
+from lsp_server.gate.worth import RIGHT_FROM, WRONG_COST, may_show_more, worthwhile_end
 from lsp_server.suggesting.ahead import LOOK_S
 from lsp_server.suggesting.generation import PAUSE_S
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
@@ -348,3 +348,11 @@ async def test_a_start_that_closes_what_the_rest_opens_again_replaces_the_closer
     assert editor.document.lines.text() == "at = [(0, 0)]"
     assert texts(await editor.ask()) == [", (1, 1)"]
     await editor.close()
+
+
+@pytest.mark.parametrize("share", RIGHT_FROM)
+async def test_a_promised_share_shows_no_less_likely_text(share):
+    for p in (RIGHT_FROM[share] - 0.01, RIGHT_FROM[share] + 0.01):
+        editor = ScriptedEditor("x = ", gate=share)
+        answer = await editor.ask_and_hear("foo()", **told(p, ends=(5,)))
+        assert texts(answer) == (["foo()"] if p > RIGHT_FROM[share] else [])

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from completion.remote.address import RemoteAddress
 from completion.request import GrammarMode, Layout
+from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.settings.config import PROJECT_FILE, Source, load, merge, remote_address
 from lsp_server.settings.table import DEFAULTS, Settings
 
@@ -38,6 +39,7 @@ def test_an_unknown_key_is_reported_with_the_nearest_known_key():
         ("languages_off", "python", "a list of strings"),
         ("grammar", "loose", 'one of "off", "strict"'),
         ("layout", "sideways", '"auto"'),
+        ("gate", 0.95, '"0.8"'),
         ("model", "", "non-empty"),
         ("idle_minutes", float("nan"), "between"),
         ("threads", float("inf"), "a whole number"),
@@ -51,6 +53,11 @@ def test_an_invalid_value_is_reported_and_ignored(key, value, part):
     assert len(problems) == 1
     assert key in problems[0]
     assert part in problems[0]
+
+
+@pytest.mark.parametrize("spelled", [0.6, "0.6"])
+def test_a_share_is_a_value_of_the_gate_as_a_number_and_as_a_string(spelled):
+    assert merge([Source("editor", {"gate": spelled})])[0].gate is Strictness.RIGHT_60
 
 
 def test_folders_may_be_named_from_the_home_folder_or_all_at_once():

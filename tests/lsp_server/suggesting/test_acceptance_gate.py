@@ -51,8 +51,8 @@ async def test_the_gate_learns_from_the_whole_suggestion_not_from_its_first_part
     editor.clock.now += 2.0
     editor.policy.acceptance.accepted(answer.generation.passed)
     behaviour = editor.policy.acceptance._model.behaviour
-    assert behaviour.accepted_lengths == [len("value + other")]
-    assert behaviour.dwell_s == [5.0]
+    assert list(behaviour.accepted_lengths) == [len("value + other")]
+    assert list(behaviour.dwell_s) == [5.0]
 
 
 async def test_a_shown_suggestion_stays_visible_after_the_gate_learned_from_it_and_counts_once():
@@ -95,7 +95,7 @@ def passed_by(gate):
 
 
 def learned(gate):
-    return gate._model.behaviour.accepted
+    return list(gate._model.behaviour.accepted)
 
 
 def test_a_rejection_counts_if_the_suggestion_was_on_the_screen():

@@ -201,7 +201,7 @@ async def test_the_gate_learns_an_acceptance_from_an_accepted_part_whatever_foll
     editor.type("q")
     editor.signals.rejected(answer.id, Rejection.TYPED_OVER)
     behaviour = editor.policy.acceptance._model.behaviour
-    assert behaviour.accepted == [True]
+    assert list(behaviour.accepted) == [True]
     assert editor.policy.acceptance._model.user_bias > 0
 
 
@@ -210,7 +210,7 @@ async def test_the_gate_learns_a_rejection_of_what_the_editor_reports_as_shown(e
     answer = await editor.suggest("value + other")
     editor.signals.shown(ItemName(answer.id, 0))
     editor.signals.rejected(answer.id, how)
-    assert editor.policy.acceptance._model.behaviour.accepted == [False]
+    assert list(editor.policy.acceptance._model.behaviour.accepted) == [False]
 
 
 async def test_edits_before_it_and_an_alternative_change_nothing_of_what_an_acceptance_inserts(editor, tmp_path):
