@@ -43,7 +43,7 @@ def test_a_key_in_a_file_of_300_kb_sends_less_than_200_bytes():
 def test_a_host_keeps_a_bounded_number_of_texts():
     host = OpenTexts()
     for number in range(MAX_TEXTS + 1):
-        host.whole(update(f"{number}.py", "x"))
+        host.whole(SentTexts().shortened(update(f"{number}.py", "x")))
     sent = SentTexts()
     sent.shortened(update("0.py", "x"))
     with pytest.raises(StaleTextError):
