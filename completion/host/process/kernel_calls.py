@@ -87,7 +87,10 @@ def call_kernels(settings: HostSettings, image: str, progress: Progress) -> None
         StorageError: The image cannot be written.
     """
     import_module("drafting.machine_code.compiler")  # once for this process and its copies
-    process = get_context("fork").Process if sys.platform == "linux" else get_context("spawn").Process
+    if sys.platform == "linux":
+        process = get_context("fork").Process
+    else:
+        process = get_context("spawn").Process
     compilers = [process(target=_compile, args=(each,), daemon=True) for each in (rehearse, _compile_rest)]
     for each in compilers:
         each.start()
