@@ -58,6 +58,7 @@ _COMMANDS: dict[str, Callable[[Session, Sequence[Any]], str | None]] = {
     messages.ACCEPTED_COMMAND: lambda session, arguments: session.accepted(messages.read_item_name(arguments)),
     messages.SNOOZE_COMMAND: lambda session, arguments: session.quiet.snooze(messages.read_minutes(arguments)),
     messages.RESUME_COMMAND: lambda session, _arguments: session.quiet.resume(),
+    messages.GET_MODEL_COMMAND: lambda session, _arguments: session.download.begin(),
     messages.SWITCH_COMMAND: lambda session, arguments: session.switch(messages.read_switch(arguments)),
     messages.ACCEPTED_NEXT_EDIT_COMMAND: lambda session, arguments: session.next_editor.accept(
         messages.read_next_edit_id(arguments)

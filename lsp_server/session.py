@@ -24,7 +24,7 @@ from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.consent import CONSENT_FILE, Consent, by_rules
 from lsp_server.engine.link import EngineLink
-from lsp_server.engine.model_offer import OFFERED_FILE, ModelOffer
+from lsp_server.engine.model_download import ModelDownload
 from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, NextEditQuery, Switch
 from lsp_server.sending import Sending
 from lsp_server.settings.client_profile import ClientProfile, profile_of
@@ -59,16 +59,9 @@ class Session:
         self._profile = ClientProfile()
         self.status = StatusReporter(server.protocol.notify)
         ask = partial(client_registration.ask_to_choose, server)
-        consider = lambda choice: self.model_offer.consider(choice)  # noqa: E731, PLW0108 - which is made of the engine
-        self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, consider)
-        self.model_offer: ModelOffer = ModelOffer(
-            state_file(OFFERED_FILE),
-            ask,
-            self._new_progress,
-            lambda say: self.status.update(message=say),
-            self.engine.review,
-            may_ask=lambda: self._profile.asks_aside,
-        )
+        say = lambda sentence: self.status.update(message=sentence)  # noqa: E731
+        self.download = ModelDownload(self._new_progress, say, lambda: self.engine.review())  # noqa: PLW0108 - made next
+        self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, self.download.note)
         self.consent = Consent(state_file(CONSENT_FILE), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
@@ -141,7 +134,6 @@ class Session:
         self.preparer.stop()
         self.quiet.close()
         self.consent.close()
-        self.model_offer.close()
         for document in self.documents:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)

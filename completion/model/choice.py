@@ -236,9 +236,8 @@ def choose(
     if gpu is not None and machine.device == "cpu":  # the GPU is lost, and what served on it
         with_gpu = replace(machine, device=gpu.device, threads=gpu.threads, load=0.0, saves_battery=False)
         lost = choose(with_gpu, measured, is_installed, budget_ms, backend).model
-    forms = {"int8": ("int8",), "q4": ("q4",)}.get(backend)
     here = [one for one in measured if (one.device, one.threads) == (machine.device, machine.threads)]
-    mine = [one for one in here if forms is None or one.form in forms]
+    mine = [one for one in here if backend not in {"int8", "q4"} or one.form == backend]
     if not mine:
         reason = "It is the default, until a start has measured how quick this machine is."
         return Choice(KNOWN[0], reason, _in_place_of(KNOWN[0], lost, "Without the GPU"))

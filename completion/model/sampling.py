@@ -74,8 +74,7 @@ def draw(
     if text is not None and allowed is not None:
         text.weigh(scores)
         allowed = text.watched(allowed)
-    weakest = scores.max() - _NOISE_RANGE_NATS
-    _add_noise(scores, weakest, np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD))
+    _add_noise(scores, scores.max() - _NOISE_RANGE_NATS, np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD))
     drawn = _first_of(scores, candidates, allowed, scaled_cost)
     if drawn is None and kept is not scaled:
         drawn = _first_of(np.where(kept == -np.inf, scaled, -np.inf), candidates, allowed, scaled_cost)

@@ -10,7 +10,6 @@ from completion.paths import check_private, machine_state_dir, runtime_dir, stat
 from lsp_server.engine.consent import CONSENT_FILE
 from lsp_server.engine.host_processes import STOP_S, end, processes_with
 from lsp_server.engine.launcher import EngineOptions
-from lsp_server.engine.model_offer import OFFERED_FILE
 from lsp_server.settings.experiment import experiment_path
 from lsp_server.settings.switched_off import OFF_FILE
 from lsp_server.telemetry.store import files_of, store_path
@@ -23,7 +22,7 @@ def add_arguments(_parser: argparse.ArgumentParser) -> None:
 def execute(_options: argparse.Namespace) -> int:
     """Run the command."""
     _end_engines()
-    named = [state_dir() / name for name in ("drafting", CONSENT_FILE, OFF_FILE, OFFERED_FILE)]
+    named = [state_dir() / name for name in ("drafting", CONSENT_FILE, OFF_FILE)]
     named += [state_dir() / name for name in ("engine-token", "server-token")]
     named += [machine_state_dir() / "logs", experiment_path(), *files_of(store_path())]
     with writing_to(state_dir(), "DRAFTLINE_STATE_DIR"):

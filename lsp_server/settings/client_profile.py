@@ -19,9 +19,6 @@ _ITEM_RANGES = {
 _UNANNOUNCED = frozenset({_LSP_MODE})
 """Editors with inline completion that do not announce it: lsp-mode 9 sends `inlineCompletion: null`."""
 
-_ASKS_ASIDE = frozenset({"Visual Studio Code"})
-"""Editors in which a question waits beside the text. Others open a menu, which takes the next key for an answer."""
-
 _AS_IS = frozenset({"Eglot", "helix", "@codemirror/lsp-client"})
 """Editors that announce no mode of insertion and insert lines as they are. ALE and Monaco have no name, and indent."""
 
@@ -35,14 +32,12 @@ class ClientProfile:
         item_range: What an item may replace after the cursor.
         list_mode: How the text of list items is inserted, None if the client knows no modes.
         list_lines: Whether it is known how the client indents further lines. If not, list items have one line.
-        asks_aside: Whether a question of the server leaves the keyboard to the user's text.
     """
 
     has_inline: bool = True
     item_range: ItemRange = ItemRange.CURSOR
     list_mode: types.InsertTextMode | None = None
     list_lines: bool = True
-    asks_aside: bool = False
 
 
 def profile_of(params: types.InitializeParams) -> ClientProfile:
@@ -55,7 +50,6 @@ def profile_of(params: types.InitializeParams) -> ClientProfile:
         item_range=_ITEM_RANGES.get(name, ItemRange.CURSOR),
         list_mode=list_mode,
         list_lines=list_mode is not None or name in _AS_IS,
-        asks_aside=name in _ASKS_ASIDE,
     )
 
 

@@ -20,7 +20,7 @@ async def test_the_capabilities_of_the_server(paced, start_client):
     assert can.position_encoding == "utf-8"
     assert can.inline_completion_provider == types.InlineCompletionOptions()
     assert can.text_document_sync.change is types.TextDocumentSyncKind.Incremental
-    names = ("accepted", "snooze", "resume", "switch", "nextEditAccepted", "nextEditRefused")
+    names = ("accepted", "snooze", "resume", "getModel", "switch", "nextEditAccepted", "nextEditRefused")
     own = {f"draftline.{name}" for name in names}
     assert set(can.execute_command_provider.commands) == own
     assert can.workspace.workspace_folders.supported

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -43,7 +44,7 @@ class Answer:
     statistics: Statistics = field(default_factory=Statistics)
 
 
-class Reply:
+class Reply(ABC):
     """The form of one reply in an interface, which is a subclass.
 
     Attributes:
@@ -67,13 +68,13 @@ class Reply:
         host: Host = request.app.state.host
         self.model = host.state.status.model
 
+    @abstractmethod
     def whole(self, answer: Answer) -> Any:  # noqa: ANN401 - an object, or several in some interfaces
         """Return the JSON value of a finished reply."""
-        raise NotImplementedError
 
     def parts(self, answer: Answer) -> list[dict[str, Any]]:
-        """Return the JSON objects that a stream has for what is new in an answer."""
-        raise NotImplementedError
+        """Return the JSON objects that a stream has for what is new in an answer; by default the finished reply."""
+        return [self.whole(answer)] if answer.finish else []
 
     def is_over(self, text: str, *, is_complete: bool) -> bool:  # noqa: ARG002 - a subclass looks at them
         """Return whether the reply ends before the engine does.

@@ -36,6 +36,9 @@ local commands = {
   resume = function()
     require("draftline.quiet").run("draftline.resume", {})
   end,
+  get_model = function()
+    require("draftline.quiet").run("draftline.getModel", {})
+  end,
   off = function(scope)
     switch("off", scope)
   end,

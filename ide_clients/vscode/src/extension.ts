@@ -7,7 +7,7 @@ import { SECTION } from "./manifest.js";
 import { NextEdits } from "./nextEdit.js";
 import { OpenEdit } from "./openEdit.js";
 import { Server } from "./server.js";
-import { type Scope, endSnooze, snooze, switchScope, toggleTrigger } from "./quiet.js";
+import { type Scope, downloadModel, endSnooze, snooze, switchScope, toggleTrigger } from "./quiet.js";
 import { SelectionEdits } from "./selectionEdit.js";
 import { setting, toggle } from "./settings.js";
 import { Signals } from "./signals.js";
@@ -77,6 +77,7 @@ function commands(
     "draftline.toggleWorkspace": switching("workspace"),
     "draftline.snoozeFor": snooze,
     "draftline.endSnooze": endSnooze,
+    "draftline.downloadModel": downloadModel,
     "draftline.restart": () => server.start(),
     "draftline.showLog": () => { log.show(); },
     "draftline.showReport": () => runInTerminal(server, "report"),

@@ -1,4 +1,4 @@
-// The quiet controls: commands that the server runs, and the setting `trigger`.
+// Commands that the server runs: the quiet controls, and the download of a model; and the setting `trigger`.
 
 import * as vscode from "vscode";
 import { reasonOf } from "./errors.js";
@@ -35,6 +35,11 @@ export async function snooze(): Promise<void> {
 /** End the snooze. */
 export async function endSnooze(): Promise<void> {
   await run("draftline.resume");
+}
+
+/** Download the larger model that the status offers, in the background. */
+export async function downloadModel(): Promise<void> {
+  await run("draftline.getModel");
 }
 
 /** Switch suggestions for the document's file, language or workspace on or off. The server remembers it. */

@@ -117,3 +117,10 @@ def test_the_status_is_about_the_buffer_that_was_entered_before_any_key(edit, tm
     wait_for_quiet(neovim, "^$")
     neovim.command("buffer first.lua")
     wait_for_quiet(neovim, "off for this language")
+
+
+def test_the_command_for_a_larger_model_says_when_none_is_offered(edit):
+    neovim = edit(MULTIPLY)
+    neovim.lua("vim.notify = function(text) notified = text end")
+    neovim.command("Draftline get_model")
+    neovim.wait_for_lua("(notified or ''):match('^draftline: No better model')", "the server's sentence")

@@ -179,3 +179,9 @@ def test_the_status_is_about_the_editor_in_front_before_any_key(quiet_server, br
         window.page.wait_for_selector(f'{STATUS_ITEM}:not([aria-label*="off for this language"])')
     finally:
         window.close()
+
+
+def test_the_command_for_a_larger_model_says_when_none_is_offered(edit):
+    window = edit()
+    run(window, "Download the Offered Model")
+    window.page.wait_for_selector('[aria-label*="No better model"]')

@@ -2,6 +2,7 @@
 
 import asyncio
 import platform
+import threading
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from completion.progress import silent
 from completion.request import CompletionRequest
 from lsp_server.engine.auto_model import AUTO, Now, choice_of, saves_battery
 from lsp_server.engine.link import REVIEW_S, EngineLink
-from lsp_server.engine.model_offer import FETCH, REFUSE, ModelOffer
+from lsp_server.engine.model_download import ModelDownload
 from lsp_server.settings.table import DEFAULTS
 from lsp_server.status import LoadingProgress, StatusReporter
 from tests.completion.host.paced_engine import PacedEngine
@@ -154,62 +155,59 @@ def test_on_battery_the_setting_decides_whether_work_is_saved():
     assert not saves_battery(replace(DEFAULTS, on_battery="same"), on_battery)
 
 
-class Offers:
-    """The offers of a server whose user gives one answer."""
+class Downloads:
+    """The downloads of a server."""
 
-    def __init__(self, path, answer, fetch=None):
-        self.questions, self.fetched, self.said = [], [], []
-        self.done = asyncio.Event()
-
-        async def ask(question, answers):
-            assert answers == (FETCH, REFUSE)
-            self.questions.append(question)
-            return answer
+    def __init__(self, fetch=lambda: None):
+        self.fetched, self.said = [], []
+        self.ended = asyncio.Event()
 
         def fetch_it(model, progress):
             progress("Downloading", 0.5)
             self.fetched.append(model)
-            if fetch is not None:
-                fetch()
+            fetch()
 
         def say(sentence):
             self.said.append(sentence)
-            self.done.set()
+            self.ended.set()
 
-        self.offer = ModelOffer(path, ask, lambda: LoadingProgress(None), say, self.done.set, fetch_it)
+        self.download = ModelDownload(lambda: LoadingProgress(None), say, self.ended.set, fetch_it)
 
-    async def consider(self):
-        self.offer.consider(Choice(SMALL, "", offer=LARGER, forecasts_ms={LARGER.name: 80.0}))
-        task = self.offer._task
-        if task is not None:
-            await task
+    def offer(self, model):
+        self.download.note(Choice(SMALL, "", offer=model, forecasts_ms={LARGER.name: 80.0}))
 
 
-async def test_a_better_model_is_offered_once_and_fetched_if_the_user_wants_it(tmp_path):
-    offers = Offers(tmp_path / "offered.json", FETCH)
-    await offers.consider()
-    assert offers.fetched == [LARGER.spec]
-    assert offers.done.is_set()
-    (question,) = offers.questions
+def test_an_offer_says_what_it_gives_and_how_to_get_it():
+    choice = Choice(SMALL, "", offer=LARGER, forecasts_ms={LARGER.name: 80.0})
     for fact in (LARGER.name, "80 ms", "1.1 GB", LARGER.gives):
-        assert fact in question
-    later = Offers(tmp_path / "offered.json", FETCH)
-    await later.consider()
-    assert later.questions == later.fetched == []
+        assert fact in f"{choice.offered} {choice.download}"
 
 
-@pytest.mark.parametrize("answer", [REFUSE, None])
-async def test_a_refused_offer_downloads_nothing_and_does_not_return(tmp_path, answer):
-    offers = Offers(tmp_path / "offered.json", answer)
-    await offers.consider()
-    await offers.consider()
-    assert (len(offers.questions), offers.fetched) == (1, [])
+async def test_the_offered_model_is_downloaded_once_when_the_user_says_so():
+    go_on = threading.Event()
+    downloads = Downloads(go_on.wait)
+    assert "No better model" in downloads.download.begin()
+    downloads.offer(LARGER)
+    assert LARGER.name in downloads.download.begin()
+    assert "is being downloaded" in downloads.download.begin()
+    go_on.set()
+    await downloads.ended.wait()
+    assert (downloads.fetched, downloads.said) == ([LARGER.spec], [])
 
 
-async def test_a_download_that_fails_is_said(tmp_path):
+async def test_an_offer_that_is_withdrawn_downloads_nothing():
+    downloads = Downloads()
+    downloads.offer(LARGER)
+    downloads.offer(None)
+    assert "No better model" in downloads.download.begin()
+
+
+async def test_a_download_that_fails_is_said():
     def fail():
         raise ModelNotFoundError("The package index cannot be reached.")
 
-    offers = Offers(tmp_path / "offered.json", FETCH, fail)
-    await offers.consider()
-    assert offers.said == ["The package index cannot be reached."]
+    downloads = Downloads(fail)
+    downloads.offer(LARGER)
+    downloads.download.begin()
+    await downloads.ended.wait()
+    assert downloads.said == ["The package index cannot be reached."]

@@ -1,4 +1,4 @@
--- The quiet controls: commands that the server runs, and the setting `trigger` while it runs.
+-- Commands that the server runs: the quiet controls, and the download of a model; and the setting `trigger`.
 
 local config = require("draftline.config")
 local server = require("draftline.server")
@@ -12,7 +12,7 @@ local function tell(sentence, level)
 end
 
 --- Run a command of the server about this buffer, and show its sentence.
----@param command "draftline.snooze"|"draftline.resume"|"draftline.switch"
+---@param command "draftline.snooze"|"draftline.resume"|"draftline.switch"|"draftline.getModel"
 ---@param arguments any[]
 function M.run(command, arguments)
   local client = server.client(0)
