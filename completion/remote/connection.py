@@ -20,6 +20,7 @@ from typing import Any
 
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError, ConfigurationError, RemoteInterruptedError, RemoteServerError
+from completion.nesting import check_nesting
 from completion.paths import expanded
 from completion.remote.address import RemoteAddress
 from completion.remote.sockets import connected, end
@@ -211,8 +212,8 @@ class Connection:
                 "url, to which this path is added."
             )
         try:
-            said = _message(json.loads(reply.read(_MAX_LINE_BYTES)))
-        except (ValueError, RecursionError):
+            said = _message(self._decoded(reply.read(_MAX_LINE_BYTES)))
+        except RemoteServerError:
             said = "no explanation"
         if reply.status == _LOADING:
             return RemoteInterruptedError(f"The server at {self.shown} is not ready, try again in a minute: {said}")
@@ -222,8 +223,9 @@ class Connection:
     def _decoded(self, text: bytes | bytearray) -> Any:  # noqa: ANN401 - the callers check it
         """Return what a text says, whose numbers are finite."""
         try:
+            check_nesting(text)
             return json.loads(text, parse_float=_finite, parse_constant=_finite)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise self._unreadable() from error
 
     def _unreadable(self) -> RemoteServerError:

@@ -22,6 +22,7 @@ from pygls.protocol import LanguageServerProtocol
 from pygls.protocol.json_rpc import RPCMessage, RPCRequest
 
 from completion.errors import DraftlineError
+from completion.nesting import check_nesting
 from lsp_server.wire.document_uri import Spellings
 
 if TYPE_CHECKING:
@@ -140,10 +141,11 @@ class AnsweringProtocol(LanguageServerProtocol):
         on disk with one command are left as they are: they are read on a thread.
         """
         try:
+            check_nesting(body)
             data = json.loads(body.decode("utf-8", "surrogateescape"), parse_int=_bounded_integer)
             if isinstance(data, dict) and data.get("method") != types.WORKSPACE_DID_CHANGE_WATCHED_FILES:
                 data = self._spellings.inward(data)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise JsonRpcParseError(f"The message is not readable JSON ({type(error).__name__}).") from error
         if not isinstance(data, dict) or "jsonrpc" not in data or not isinstance(data.get("method", ""), str):
             raise JsonRpcInvalidRequest("The message is not a JSON-RPC 2.0 message.")
