@@ -100,6 +100,10 @@ class Context:
         end = block_end_at(self.near + text[:start], self.suffix, self.language).end(text[start:])
         return None if end is None else start + end
 
+    def block_joint(self, text: str) -> int:
+        """Return the length of the part of a block after which the code below can follow."""
+        return block_end_at(self.near, self.suffix, self.language).joint(text)
+
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""
         return self.before.comment and "\n" not in text

@@ -52,9 +52,12 @@ def first_line(text: str, context: Context) -> int:
 
 
 def block(text: str, context: Context) -> Ends:
-    """End with the block around the cursor in block mode."""
-    end = context.block_end(text) if context.mode is Mode.BLOCK else None
-    return whole(text) if end is None else _over(text, end)
+    """End with the block around the cursor in block mode, where the code below can follow."""
+    if context.mode is not Mode.BLOCK:
+        return whole(text)
+    end = context.block_end(text)
+    joint = context.block_joint(text[:end])
+    return Ends(joint, joint) if end is None else _over(text, joint)
 
 
 def _over(text: str, end: int) -> Ends:

@@ -96,7 +96,12 @@ def _first(line: str, context: Context) -> str:
 
 
 def _is_back(context: Context) -> bool:
-    """Return whether the cursor's line of blanks is at a level of the document, less deep than the line above it."""
+    """Return whether the cursor's line of blanks is at a level of the document, less deep than the line above it.
+
+    Below the head of a block, the user has not indented the body yet.
+    """
+    if context.line_above.rstrip().endswith(_OPENERS):
+        return False
     own, unit = columns(context.line_before), columns(context.indent.unit)
     above = columns(leading_blanks(context.line_above))
     return 0 < own < above and unit > 0 and not own % unit and not (context.open and context.open[-1].character != "{")

@@ -18,6 +18,7 @@ from completion.syntax.line_roles import (
     is_preprocessed,
     may_stay_in_block,
     opens_alike,
+    opens_body,
     opens_lines,
 )
 from completion.syntax.table import row_of
@@ -32,11 +33,13 @@ class _Progress(NamedTuple):
         text: The lines with their line ends.
         kept_end: Offset of the end of the last non-blank line.
         floor: Minimum indentation of the block's lines in columns.
+        begun: Whether the block's first line, which decides on the floor, is among them.
     """
 
     text: str
     kept_end: int
     floor: int
+    begun: bool
 
 
 class BlockEnd:
@@ -68,7 +71,8 @@ class BlockEnd:
         self._statement_end = None if own_depth or opened else self._row.statement_end
         opening, rest = (self._marks(each) for each in (prefix.rstrip().rpartition("\n")[2], near_after))
         self._in_body = opening % 2 == 1 and rest % 2 == 0
-        self._start = _Progress("", 0, own_depth + opened)
+        self._opened = opened
+        self._start = _Progress("", 0, own_depth + opened, begun=False)
         self._processed = self._start
 
     def end(self, text: str) -> int | None:
@@ -78,7 +82,7 @@ class BlockEnd:
         """
         if self._mid_line:
             return None
-        earlier, kept_end, floor = self._processed if text.startswith(self._processed.text) else self._start
+        earlier, kept_end, floor, begun = self._processed if text.startswith(self._processed.text) else self._start
         start = len(earlier)
         lines = text[start:].split("\n")
         for index, line in enumerate(lines):
@@ -89,11 +93,29 @@ class BlockEnd:
                     return cut
             if whole.strip():
                 kept_end = start + len(line.removesuffix("\r"))
-                floor = max(floor, min(depth(whole), self._max_floor))
+                if not begun and (start or not self._opened):
+                    floor, begun = max(floor, min(depth(whole), self._max_floor)), True
             start += len(line) + 1
             if index < len(lines) - 1:
-                self._processed = _Progress(text[:start], kept_end, floor)
+                self._processed = _Progress(text[:start], kept_end, floor, begun)
         return None
+
+    def joint(self, text: str) -> int:
+        """Return the length of the part of `text` after which the next line below can follow; all of it if none is.
+
+        A line below that is deeper than the block's first one follows a line as deep as itself, or an opener. The
+        result never falls while the text grows.
+        """
+        level, lines = self._max_floor - 1, (self._line_before + text).split("\n")
+        first = next((line for line in lines if line.strip()), "")
+        if self._mid_line or level <= max(self._start.floor, depth(first)):
+            return len(text)
+        end = len(text)
+        for line in reversed(lines):
+            if line.strip() and (depth(line) >= level or opens_body(line, self._language)):
+                return end
+            end -= len(line) + 1
+        return len(text)
 
     def _cut(self, earlier: str, line: str, floor: int, kept_end: int, *, last: bool) -> int | None:
         """Return where the block ends if `line` after `earlier` is outside it; None if it is inside or undecided."""

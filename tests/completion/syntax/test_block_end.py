@@ -81,6 +81,53 @@ def test_the_end_is_found_at_the_first_character_outside_the_block():
     assert end.end("\n    return 1\n\nx") == len("\n    return 1")
 
 
+@pytest.mark.parametrize(
+    ("language", "above", "body", "last"),
+    [
+        ("python", "def f():\n", "    if a:\n        b()\n\n    c()\n", "    for d in e:"),
+        ("nim", "proc f() =\n", "    if a:\n        b()\n    c()\n", "    for d in e:"),
+        ("javascript", "function f() {\n", "    if (a) {\n        b();\n    }\n    c();\n", "    for (d of e) {"),
+        ("go", "func f() {\n", "    if a {\n        b()\n    }\n    c()\n", "    for d := range e {"),
+        ("rust", "fn f() {\n", "    if a {\n        b();\n    }\n    c();\n", "    for d in e {"),
+        ("java", "void f() {\n", "    if (a) {\n        b();\n    }\n    c();\n", "    for (var d : e) {"),
+        ("ruby", "def f\n", "    if a\n        b\n    end\n    c\n", "    e.each do |d|"),
+        ("lua", "function f()\n", "    if a then\n        b()\n    end\n    c()\n", "    for d in e do"),
+    ],
+)
+def test_the_first_line_of_a_block_and_no_deeper_one_decides_what_is_in_it(language, above, body, last):
+    below = "\n        g()\n"
+    assert BlockEnd(above, below, language).end(body + last) is None
+    assert BlockEnd(above, below, language).end(f"{body}{last}\nh()\n") is not None
+    deeper = "        b()\n"
+    assert BlockEnd(f"{above}    x\n", "\n    y\n", language).end(f"{deeper}    c()\n") == len(deeper) - 1
+
+
+@pytest.mark.parametrize(
+    ("language", "head", "tail"),
+    [
+        ("python", "    for d in e:", "    return c"),
+        ("javascript", "    for (d of e) {", "    return c;"),
+        ("rust", "    for d in e {", "    c"),
+        ("ruby", "    e.each do |d|", "    c"),
+    ],
+)
+def test_text_above_deeper_code_ends_where_that_can_follow(language, head, tail):
+    end = BlockEnd("def f\n", "\n        g()\n", language)
+    assert end.joint(f"    b\n{head}") == len(f"    b\n{head}")
+    assert end.joint(f"    b\n{head}\n        h()\n{tail}") == len(f"    b\n{head}\n        h()")
+    assert end.joint(f"    b\n{tail}") == len(f"    b\n{tail}")  # nowhere
+    assert BlockEnd("def f\n", "\n    g()\n", language).joint(f"{head}\n        h()\n{tail}") == len(
+        f"{head}\n        h()\n{tail}"
+    )
+
+
+@given(prefixes, texts, texts, st.sampled_from(LANGUAGES))
+def test_where_the_code_below_can_follow_never_falls_while_a_text_grows(prefix, suffix, text, language):
+    end = BlockEnd(prefix, f"\n{suffix}", language)
+    joints = [end.joint(text[:length]) for length in range(len(text) + 1)]
+    assert joints == sorted(joints)
+
+
 def test_a_closer_that_the_document_lacks_belongs_to_the_block():
     text = "\n  return 1;\n}\n"
     assert BlockEnd("function f() {", "\n", "javascript").end(text) == len(text) - 1
