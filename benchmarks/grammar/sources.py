@@ -18,7 +18,7 @@ from pathlib import Path
 
 from completion.language_ids import language_of
 from completion.paths import cache_dir
-from completion.syntax.languages import parsed_row
+from completion.syntax.languages import parsed_row, true_language
 from completion.syntax.trees import parse
 
 PYPI = (
@@ -91,7 +91,7 @@ def valid_sources(folder: Path | None, seed: int) -> dict[str, list[SourceFile]]
     texts = _read_folder(folder) if folder is not None else _read_archives(fetch())
     by_language: dict[str, list[SourceFile]] = {}
     for name, text in texts:
-        language = language_of(name)
+        language = true_language(language_of(name), text.decode("utf-8", "replace"))
         by_language.setdefault(language, []).append(SourceFile(name, language, text))
     for files in by_language.values():
         files.sort(key=lambda file: file.name)

@@ -2,8 +2,8 @@
 
 Forty documents in ten languages are opened in three workspaces, and requests go to each of them in turn. Then all are
 closed. llama-server gets the same positions, with the preset of llama.vim. The last line is JSON: `resident_mb` is the
-most that engine and language server took together, `returned_share` the part of what the documents took that the system
-had again a minute after they were closed.
+most that engine and language server took together, `host_mb` the most that the engine took, `returned_share` the part
+of what the documents took that the system had again a minute after they were closed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Editor:
     def __init__(self, environment: Mapping[str, str], settings: Mapping[str, Any]) -> None:
         self._environment = environment
         self._server = ServerProcess({"debounceMs": 0, "quietMs": 0, "gate": "off", **settings})
-        self.peak = 0
+        self.peak = self.host_peak = 0
 
     async def start(self) -> None:
         """Start the server."""
@@ -76,11 +76,11 @@ class Editor:
         self._change_folders(removed=workspaces)
 
     def resident(self) -> tuple[int, int]:
-        """Return the bytes of the engine and of the server, and note the peak."""
+        """Return the bytes of the engine and of the server, and note the peaks of their sum and of the engine."""
         engine = sum(process.memory_info().rss for process in engine_processes(self._environment))
         server = self._server.process
         found = engine, 0 if server is None else int(server.memory_info().rss)
-        self.peak = max(self.peak, sum(found))
+        self.peak, self.host_peak = max(self.peak, sum(found)), max(self.host_peak, engine)
         return found
 
     async def stop(self) -> None:
@@ -97,8 +97,8 @@ class Editor:
 
 async def measure(
     documents: Sequence[Document], workspaces: Sequence[Path], requests: int, settings: Mapping[str, Any]
-) -> tuple[dict[str, tuple[int, int]], int]:
-    """Return the bytes of engine and server by stage, and the peak of their sum."""
+) -> tuple[dict[str, tuple[int, int]], int, int]:
+    """Return the bytes of engine and server by stage, and the peaks of their sum and of the engine."""
     stages: dict[str, tuple[int, int]] = {}
     async with AsyncExitStack() as stack:
         editor = Editor(stack.enter_context(private_folders()), settings)
@@ -114,7 +114,7 @@ async def measure(
         stages["open"] = await _settled(editor)
         editor.close(documents, workspaces)
         stages["closed"] = await _settled(editor)
-    return stages, editor.peak
+    return stages, editor.peak, editor.host_peak
 
 
 async def _settled(editor: Editor) -> tuple[int, int]:
@@ -172,12 +172,13 @@ def main() -> None:
     settings = {"model": options.model, "threads": options.threads, "maxTokens": _MAX_TOKENS, "suggestions": 1}
     with tempfile.TemporaryDirectory() as folder:
         workspaces, documents = make_workspaces(Path(folder), options.data_dir)
-        stages, peak = asyncio.run(measure(documents, workspaces, options.requests, settings))
+        stages, peak, host = asyncio.run(measure(documents, workspaces, options.requests, settings))
     llama = None if options.without_llama else asyncio.run(measure_llama(documents, options.threads))
     print_table(stages, peak, llama)
     fresh, opened, closed = (sum(stages[name]) for name in ("fresh", "open", "closed"))
     figures: dict[str, float | None] = {
         "resident_mb": round(peak / _MB, 1),
+        "host_mb": round(host / _MB, 1),
         "returned_share": round((opened - closed) / (opened - fresh), 3) if opened > fresh else None,
         "fresh_mb": round(fresh / _MB, 1),
         "open_mb": round(opened / _MB, 1),

@@ -13,11 +13,12 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.data import read_answers
+from benchmarks.grammar.completions import adds_errors
 from benchmarks.quality.report import Prediction, by_set, keys, print_tables
 from benchmarks.quality.rows import LAYOUT_ROWS, ROWS, rows_for
 from benchmarks.quality.scoring import score
@@ -28,7 +29,8 @@ from completion.cancellation import CancelToken
 from completion.engine import Engine, product_settings
 from completion.host.process.address import normal_model
 from completion.model.loading import load_model
-from completion.request import Mode, WorkspaceUpdate
+from completion.request import CompletionRequest, Mode, Suggestion, WorkspaceUpdate
+from completion.syntax.languages import parsed_row
 from completion.workspace.context import WorkspaceContext
 
 
@@ -106,7 +108,10 @@ def _score(made: dict[tuple[str, str], dict[str, Any]], options: Options) -> lis
     def one(pair: tuple[Task, dict[str, Any]]) -> Prediction:
         task, prediction = pair
         text = prediction["completion"]
+        request = CompletionRequest(task.prefix, task.document_suffix, task.language, task.path)
         result = score(text, task.reference, task.program(text))
+        if parsed_row(task.language) is not None and not adds_errors(request, Suggestion(task.reference)):
+            result = replace(result, added_errors=float(adds_errors(request, Suggestion(text))))
         return Prediction(task.id, task.dataset, task.language, prediction["row"], result, prediction["seconds"])
 
     with ThreadPoolExecutor(options.jobs) as pool:

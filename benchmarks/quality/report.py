@@ -31,6 +31,7 @@ MEASURES: dict[str, Measure] = {
     "edit_similarity": lambda score: score.edit_similarity,
     "first_line_share": lambda score: score.first_line,
     "pass_share": lambda score: score.passed,
+    "errors_added_share": lambda score: score.added_errors,
 }
 """Measures by their keys, in the order of the tables."""
 
@@ -53,8 +54,9 @@ def print_tables(predictions: list[Prediction]) -> None:
         of_set = [p for p in predictions if p.dataset == dataset]
         languages = sorted({p.language for p in of_set})
         table = Table(title=dataset)
-        for column in ("row", "language", "records", "exact", "similarity", "first line", "pass@1", "median s"):
-            table.add_column(column, justify="left" if column in ("row", "language") else "right")
+        figures = ("records", "exact", "similarity", "first line", "pass@1", "more errors", "median s")
+        for column in ("row", "language", *figures):
+            table.add_column(column, justify="right" if column in figures else "left")
         for row in dict.fromkeys(p.row for p in of_set):
             of_row = [p for p in of_set if p.row == row]
             for language in ["all", *languages] if len(languages) > 1 else languages:

@@ -39,6 +39,8 @@ class Score:
         passed: Whether the program ran to its end; None where no tests ran.
         offered: Number of characters of the first line.
         right: The same if the document continues with this line, else 0.
+        added_errors: Whether the file has more syntax errors than before; None without a grammar, or if the reference
+            itself adds some.
     """
 
     exact_match: float
@@ -47,6 +49,7 @@ class Score:
     passed: float | None = None
     offered: int = 0
     right: int = 0
+    added_errors: float | None = None
 
 
 def score(completion: str, reference: str, program: str | None) -> Score:

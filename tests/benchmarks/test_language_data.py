@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tarfile
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,23 @@ def test_places_are_inside_words_of_code_and_lines_end_with_line_feeds(tmp_path)
     assert place["path"] == "package/a.php"
     (task,) = open_tasks([NEW_LANGUAGES], str(tmp_path))
     assert (task.dataset, task.language) == ("new_languages", "php")
+
+
+def test_a_clone_is_a_package_that_names_the_licence_of_its_text(tmp_path):
+    spec = spec_from_file_location("make_language_data", SCRIPT[1])
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
+    clone = tmp_path / "owner" / "name"
+    clone.mkdir(parents=True)
+    (clone / "LICENSE.txt").write_text("Permission is hereby granted, free of charge")
+    (clone / "Makefile").write_bytes(b"all:\r\n\tmake\r\n")
+    git = ["git", "-C", clone, "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for command in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "one"]):
+        subprocess.run([*git, *command], check=True)
+    with tarfile.open(script.with_plain_lines(script.cloned(clone, "HEAD", {".mk"}, tmp_path), {".mk"})) as tar:
+        texts = {member.name: tar.extractfile(member).read() for member in tar}
+    assert texts["repository/PKG-INFO"] == b"MIT"
+    assert texts["repository/Makefile.mk"] == b"all:\n\tmake\n"
 
 
 def test_without_the_maker_or_its_data_the_message_says_what_to_do(tmp_path):

@@ -214,6 +214,6 @@ def test_the_last_line_has_the_figures_of_data_of_ones_own():
     scores = {"a": Score(1.0, 1.0, 1.0, 1.0), "b": Score(0.0, 0.5, 1.0, 0.0), "c": Score(0.0, 0.0, 0.0)}
     made = [Prediction(name, "mine", "go", "whole", each, 0.1) for name, each in scores.items()]
     figures = {"records": 3, "exact_match_share": 0.3333, "edit_similarity": 0.5, "first_line_share": 0.6667}
-    assert by_set(made) == {"mine": {"whole": figures | {"pass_share": 0.5}}}
+    assert by_set(made) == {"mine": {"whole": figures | {"pass_share": 0.5, "errors_added_share": None}}}
     untested = by_set([Prediction("c", "mine", "go", "infill", scores["c"], 0.1)])
     assert untested["mine"]["infill"]["pass_share"] is None

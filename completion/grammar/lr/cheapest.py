@@ -171,9 +171,9 @@ class CheapestRests:
 
     def _edges_of(self, near: Numbers) -> _Edges:
         """Return some transitions, given in the order of their sources."""
-        source = self._graph.source[near]
+        source, target, symbol = (each[near] for each in (self._graph.source, self._graph.target, self._graph.symbol))
         starts = np.flatnonzero(np.diff(source, prepend=-1))
-        return _Edges(source, self._graph.target[near], self._price[near], self._graph.symbol[near], starts)
+        return _Edges(source, target, self._price[near].astype(np.uint8), symbol, starts)
 
     def _goes_on(self) -> npt.NDArray[np.bool_]:
         """Return for each state whether its top symbol goes on with an item that was begun before it, or with a list.

@@ -63,14 +63,14 @@ class Items:
     """
 
     def __init__(self, graph: Transitions, costs: Sequence[int], state_count: int, symbol_count: int) -> None:
-        self._token_count, self._width = len(costs), symbol_count
+        self._token_count, self._width = len(costs), np.int32(symbol_count)
         self._first = np.searchsorted(graph.target, np.arange(state_count + 1))  # transition into a state
         self._levels = list[Numbers]()  # of each depth: its items, as numbers of state and symbol
         before, symbol, after = self._edges(graph)
         keys = np.concatenate(self._levels)
-        depths = np.arange(len(self._levels), dtype=np.int32)[::-1]
+        depths = np.arange(len(self._levels), dtype=np.uint8)[::-1]
         self.depth = np.repeat(depths, [len(level) for level in self._levels])
-        self.state, self.symbol = np.divmod(keys, self._width)
+        self.state, self.symbol = (each.astype(np.uint16) for each in np.divmod(keys, self._width))
         yields = np.full(self._width + 1, FAR * _UNIT, dtype=np.int32)
         yields[: self._token_count] = [each * _UNIT + 1 if each >= 0 else FAR * _UNIT for each in costs]
         yields[-1] = 0
@@ -80,7 +80,7 @@ class Items:
     @property
     def size_bytes(self) -> int:
         """Memory of the items."""
-        of_items = [self.depth, self.state, self.symbol, self.cost, self._next_symbol, self._next_item]
+        of_items: list[Numbers] = [self.depth, self.state, self.symbol, self.cost, self._next_symbol, self._next_item]
         return sum(each.nbytes for each in [*self._levels, self._first, *of_items])
 
     def of_state(self, state: int) -> Iterator[int]:
@@ -143,7 +143,7 @@ class Items:
             np.minimum.at(yields, self.symbol[whole], costs[whole] + 1)
         self.cost = costs[:-1] // _UNIT
         is_best = np.flatnonzero(rests == costs[before])[::-1]
-        self._next_symbol, self._next_item = np.zeros((2, len(starts)), dtype=np.int32)
+        self._next_symbol, self._next_item = np.zeros(len(starts), np.uint16), np.zeros(len(starts), np.int32)
         self._next_symbol[before[is_best]], self._next_item[before[is_best]] = symbol[is_best], after[is_best]
         cheapest = whole[costs[whole] + 1 == yields[self.symbol[whole]]][::-1]
         self._begins = dict(zip(self.symbol[cheapest].tolist(), cheapest.tolist(), strict=True))
@@ -181,7 +181,7 @@ def _all_transitions(tables: Tables) -> Transitions:
     target_symbol, source = np.divmod(np.sort(keys[target > 0]), tables.state_count)
     target, symbol = np.divmod(target_symbol, tables.symbol_count)
     found = source, symbol, target, np.concatenate(reductions, axis=1), np.concatenate(accepting)
-    return Transitions(*(each.astype(np.int32) for each in found))
+    return Transitions(*(each.astype(np.uint16) for each in found))  # as wide as in the grammar's own tables
 
 
 def _distinct(keys: Numbers) -> Numbers:

@@ -20,7 +20,7 @@ END_SYMBOL = 0
 _ENTRY_BYTES = 235  # of a decoded entry with its actions
 NO_LOOKAHEAD = 0xFFFF  # lex state of a parse state that ends a non-terminal extra and reduces without a lookahead
 
-Numbers = npt.NDArray[np.signedinteger[Any]]
+Numbers = npt.NDArray[np.integer[Any]]
 
 
 class ExternalScanner(ctypes.Structure):
