@@ -56,6 +56,14 @@ def edits_of(history: str) -> list[LineEdit]:
     return [LineEdit(sys.maxsize, old, new) for old, new in sides]
 
 
+def undone(lines: Sequence[str], edits: Sequence[LineEdit]) -> list[str]:
+    """Return the lines before edits that do not overlap."""
+    before = list(lines)
+    for edit in sorted(edits, key=lambda edit: -edit.line):
+        before[edit.line : edit.line + len(edit.new)] = edit.old
+    return before
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
     """An error or warning of another tool.

@@ -27,7 +27,9 @@ from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
 from completion.next_edit.judge import Judge
 from completion.next_edit.retyping import replaced_lines
+from completion.next_edit.writer import WRITTEN, EditWriter
 from completion.prompt.chat_template import ChatTemplate
+from completion.prompt.edit_format import detect_edit_format
 from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, PromptBudget, PromptPace
@@ -116,6 +118,8 @@ class Engine(Completer):
         self._sessions = KVSessions(
             loaded.model, sessions, self._pace.note, self.passes.take_turn, owner_of=settings.owner_of
         )
+        form = detect_edit_format(loaded.tokenizer.special, loaded.name)
+        self._writer = EditWriter(loaded, planner, self._drafters, self._sessions, form) if form else None
         self._loaded, self._asked_nodes = loaded, settings.max_nodes
         workspaces = Workspaces(self._drafters, loaded.tokenizer, settings.workspace_bytes, parsing)
         super().__init__(planner, loaded.tokenizer, workspaces, parsing)
@@ -151,7 +155,7 @@ class Engine(Completer):
     def next_edits(self, request: NextEditRequest, cancel: CancelToken) -> NextEdits:
         """Return what the user's last edits imply for the rest of the document; nothing if it cannot be parsed.
 
-        The judgement has a KV session of its own, so it leaves the cache of the document's completions as it is.
+        Writing and judging have KV sessions of their own, so they leave the cache of the document's completions alone.
 
         Raises:
             CancelledError: Within one layer of a pass after `cancel`.
@@ -160,7 +164,8 @@ class Engine(Completer):
         self._parsing.watch(cancel, own)
         session = self._sessions.open(own, in_background=True)
         with self._sessions.pinned(own), suppress(ParseLimitError):
-            return NextEdits(next_edits(request, self._judge, self._gate, session, self._parsing, cancel))
+            parts = self._judge, self._gate, session, self._parsing, cancel, self._writer
+            return NextEdits(next_edits(request, *parts))
         return NextEdits()
 
     def held(self) -> Mapping[MemoryPart, Held]:
@@ -181,8 +186,8 @@ class Engine(Completer):
 
     def _close_documents(self, documents: Iterable[str]) -> set[str]:
         for document in documents:
-            self._sessions.close(document)
-            self._sessions.close(document + _NEXT_EDIT)
+            for end in ("", _NEXT_EDIT, WRITTEN):
+                self._sessions.close(document + end)
         return self._sessions.languages()
 
     def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> LocalTask:

@@ -39,6 +39,7 @@ def candidates(
     edits: Sequence[LineEdit],
     check: Callable[[], None] = lambda: None,
     diagnostics: Sequence[Diagnostic] = (),
+    written: Sequence[Candidate] = (),
 ) -> list[Candidate]:
     """Return what the last edits imply for the other lines of a document, in the order of the lines.
 
@@ -47,6 +48,7 @@ def candidates(
         edits: The edits, the latest last.
         check: Called often; it raises if nobody waits for the candidates any more.
         diagnostics: What other tools report. In their lines all edits count, and a rule that matches often as well.
+        written: Candidates of a model that writes next edits.
     """
     first = max(0, len(edits) - MAX_EDITS)
     edited = {number for edit in edits[first:] for number in range(edit.line, edit.line + len(edit.new))}
@@ -56,6 +58,7 @@ def candidates(
         *_rewritten(lines, edits, first, free, check),
         *analogous(lines, edits, first, edited, check),
         *_reported(lines, edits, free, check, diagnostics),
+        *written,
     ):
         if any(_takes_back(candidate, edit) for edit in edits):
             continue

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.edits import NextEdit, NextEditRequest, fingerprint
+from completion.next_edit.candidate import Candidate
 from completion.next_edit.gate import INVOKED_FROM, JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge
 from completion.next_edit.proposals import Proposal, judged_features, proposals
+from completion.next_edit.writer import EditWriter
 from completion.syntax.parsing import Parsing
 
 MAX_JUDGED = 6
@@ -27,26 +29,32 @@ def worth_judging(chances: Sequence[float]) -> list[int]:
 
 
 def next_edits(
-    request: NextEditRequest, judge: Judge, gate: Gate, session: KVSession, parsing: Parsing, cancel: CancelToken
+    request: NextEditRequest,
+    judge: Judge,
+    gate: Gate,
+    session: KVSession,
+    parsing: Parsing,
+    cancel: CancelToken,
+    writer: EditWriter | None = None,
 ) -> tuple[NextEdit, ...]:
     """Return the edits to show, none of which overlaps another: those after the last edit, then those before it.
 
     What is sure by the rules alone is returned at once. Otherwise the model judges, place by place, until it finds
     edits to show: those of later places are found when the user has answered these. A manual request gets the likeliest
-    edit where there is none to show.
+    edit where there is none to show. Unless the rules are sure, a model that was trained for it writes proposals.
 
     Raises:
         CancelledError: Soon after `cancel`.
         ParseLimitError: Parsing exceeded a bound.
     """
     cancel.raise_if_cancelled()
-    found = proposals(request.lines, request.edits, request.language, parsing, request.diagnostics)
-    proposed = [each for each in found if fingerprint(each.candidate.old, each.candidate.new) not in request.refused]
-    chances = [gate.rules.probability(each.rule_features()) for each in proposed]
+    proposed, chances = _proposed(request, gate, parsing)
     here = request.edits[-1].line if request.edits else 0
     sure = [_edit(each, chance) for each, chance in zip(proposed, chances, strict=True) if chance >= SURE_FROM]
     if sure:
         return tuple(sorted(without_overlaps(sure), key=lambda edit: _order(edit.line, here)))
+    if writer is not None and (written := writer.candidates(request, cancel)):
+        proposed, chances = _proposed(request, gate, parsing, written)
     judged: list[NextEdit] = []
     for rivals in _by_place([proposed[at] for at in worth_judging(chances)], here):
         judged += [_edit(each, _judged(each, request, judge, gate, session, cancel)) for each in rivals]
@@ -54,6 +62,15 @@ def next_edits(
             return tuple(shown)
     likely = [edit for edit in judged if request.invoked and edit.probability >= INVOKED_FROM]
     return tuple(without_overlaps(likely)[:1])
+
+
+def _proposed(
+    request: NextEditRequest, gate: Gate, parsing: Parsing, written: Sequence[Candidate] = ()
+) -> tuple[list[Proposal], list[float]]:
+    """Return the proposals that the user has not refused, and the probability of each by the rules alone."""
+    found = proposals(request.lines, request.edits, request.language, parsing, request.diagnostics, written)
+    kept = [each for each in found if fingerprint(each.candidate.old, each.candidate.new) not in request.refused]
+    return kept, [gate.rules.probability(each.rule_features()) for each in kept]
 
 
 def _judged(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from completion.edits import Diagnostic, LineEdit
+from completion.edits import Diagnostic, LineEdit, undone
 from completion.next_edit.candidate import REPORTED, Candidate, words
 from completion.next_edit.candidates import candidates
 from completion.next_edit.edited_nodes import ChangeSyntax, syntax_of_changes
@@ -76,6 +76,7 @@ def proposals(
     language: str,
     parsing: Parsing,
     diagnostics: Sequence[Diagnostic] = (),
+    written: Sequence[Candidate] = (),
 ) -> list[Proposal]:
     """Return what the last edits imply for the other lines, without what would add syntax errors.
 
@@ -85,21 +86,19 @@ def proposals(
         language: LSP language identifier.
         parsing: Way to call functions that parse text.
         diagnostics: What other tools report about the document.
+        written: Candidates of a model that writes next edits.
 
     Raises:
         ParseLimitError: Parsing exceeded a bound.
         CancelledError: The token that `parsing` watches was cancelled.
     """
-    found = _nearest(candidates(lines, edits, parsing.raise_if_cancelled, diagnostics), lines, edits)
+    found = _nearest(candidates(lines, edits, parsing.raise_if_cancelled, diagnostics, written), lines, edits)
     if not found:
         return []
-    before = list(lines)
-    for edit in sorted(edits, key=lambda edit: -edit.line):
-        before[edit.line : edit.line + len(edit.new)] = edit.old
-    written = words([line for edit in edits for line in edit.new])
-    facts = parsing(syntax_of_changes, list(lines), before, language, found)
+    came = words([line for edit in edits for line in edit.new])
+    facts = parsing(syntax_of_changes, list(lines), undone(lines, edits), language, found)
     return [
-        Proposal(candidate, syntax, len(edits) - 1 - candidate.edit, edits[candidate.edit], written)
+        Proposal(candidate, syntax, len(edits) - 1 - candidate.edit, edits[candidate.edit], came)
         for candidate, syntax in zip(found, facts, strict=True)
         if not syntax.breaks and (syntax.orphan or not _is_bold(candidate, edits))
     ]

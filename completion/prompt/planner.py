@@ -119,12 +119,17 @@ class PromptPlanner:
     def _conversation(self, request: CompletionRequest, chat: ChatTemplate) -> Prompt:
         """Lay out a conversation, with the text that the model's turn starts with."""
         *pieces, last = chat.pieces(request.messages)
-        parts = [name if i % 2 else tuple(self._tokenizer.encode(name)) for i, name in enumerate(pieces)]
-        tokens, special = self._join([*parts, tuple(self._tokenizer.encode(last + request.prefix))])
-        if len(tokens) > self._max_tokens:
+        prompt = self.join([*pieces, last + request.prefix])
+        if (length := len(prompt.tokens)) > self._max_tokens:
             raise PromptTooLongError(
-                f"The conversation has {len(tokens)} tokens; at most {self._max_tokens} fit. Shorten its messages."
+                f"The conversation has {length} tokens; at most {self._max_tokens} fit. Shorten its messages."
             )
+        return prompt
+
+    def join(self, pieces: Sequence[str]) -> Prompt:
+        """Return a prompt of pieces: those with an odd index are names of control tokens, the others plain text."""
+        parts = [text if at % 2 else tuple(self._tokenizer.encode(text)) for at, text in enumerate(pieces)]
+        tokens, special = self._join(parts)
         return Prompt(tokens, (), HealedPrefix("", ""), special)
 
     def _lay_out(self, request: CompletionRequest, budget: PromptBudget) -> Prompt:
