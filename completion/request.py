@@ -56,7 +56,7 @@ class Alternatives(StrEnum):
     """Source of the suggestions besides the first."""
 
     BRANCHES = "branches"  # each takes another likely token than the first suggestion did, and goes on from there
-    SUPERPOSED = "superposed"  # drafts of one pass over mixed embeddings, scored exactly at the end
+    SUPERPOSED = "superposed"  # drafts that share the rows of mixed embeddings
 
 
 class StopReason(StrEnum):

@@ -7,7 +7,8 @@ without drafting, one token per forward pass, as in the published figure.
 
 The benchmark reports each time to the last suggestion twice. `time_ratio` includes the computation of the prompt.
 `time_ratio_cached_prompt` does not, because the prompt is cached during typing. `speedup_over_samples` compares with
-plain samples, `speedup_over_drafted_samples` with drafted ones, both with a cached prompt.
+plain samples, `speedup_over_drafted_samples` with drafted ones, both with a cached prompt. Both are of the kind of
+alternatives that `--alternatives` names.
 
 `--out FILE` writes each answer at once. A later run of the same model with the same file makes only
 the missing answers.
@@ -36,7 +37,7 @@ from benchmarks.quality.scoring import Score, score
 from benchmarks.quality.sets import SETS as KNOWN_SETS
 from benchmarks.quality.sets import open_tasks
 from benchmarks.quality.tasks import Task, distinct, sample
-from benchmarks.suggestions.report import Answer, figures, print_tables
+from benchmarks.suggestions.report import DEFAULT, Answer, figures, print_tables
 from completion.cancellation import CancelToken
 from completion.decoding.drafting_setup import make_drafters
 from completion.engine import Engine, product_settings
@@ -180,7 +181,7 @@ def main() -> None:
                     print(f"\r{number + 1}/{len(missing)}", end="", file=sys.stderr)
     answers = _score(made, tasks, options.jobs)
     print_tables(answers)
-    print(json.dumps({"records": len(tasks)} | figures(answers)))
+    print(json.dumps({"records": len(tasks)} | figures(answers, options.alternatives)))
 
 
 def _score(made: dict[tuple[str, str], dict[str, Any]], tasks: list[Task], jobs: int) -> list[Answer]:
@@ -231,6 +232,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--top-p", type=float, default=0.95, help="top-p of the nucleus samples (default: %(default)s)")
     parser.add_argument(
         "--out", type=Path, help="file of answers, one JSON object a line; an existing file is continued"
+    )
+    parser.add_argument(
+        "--alternatives",
+        choices=[kind.value for kind in Alternatives],
+        default=DEFAULT,
+        help="kind of the figures that name none (default: %(default)s)",
     )
     parser.add_argument("--model", default="default", help="model that is measured (default: %(default)s)")
     parser.add_argument("--threads", type=int, help="threads of the model; the engine chooses if it is not given")

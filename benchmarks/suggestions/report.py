@@ -116,27 +116,27 @@ def _arrival(part: Sequence[Answer], one: Sequence[Answer]) -> float:
     return sum(a.first_ms for a in part) / sum(a.first_ms for a in one)
 
 
-def figures(answers: list[Answer]) -> Figures:
-    """Return the figures by name. A figure without the name of a kind is of the default kind."""
+def figures(answers: list[Answer], kind: str = DEFAULT) -> Figures:
+    """Return the figures by name. A figure without the name of a kind is of this kind of alternatives."""
     rows = by_row(answers)
     one = rows["one"]
     found: Figures = {}
     for row, part in rows.items():
         found |= _of_row(row, part, one)
-    for name in (key for key in list(found) if key.endswith(("_k3", "_k5")) and DEFAULT in key):
-        found[name.replace(f"{DEFAULT}_", "")] = found[name]
+    for name in (key for key in list(found) if key.endswith(("_k3", "_k5")) and kind in key):
+        found[name.replace(f"{kind}_", "")] = found[name]
 
     def percent(part: Sequence[Answer]) -> float | None:
         exact = best(part, lambda s: s.exact_match)
         return None if exact is None else round(exact, 2)
 
-    three, samples = rows[f"{DEFAULT}_3"], rows["samples_3"]
+    three, samples = rows[f"{kind}_3"], rows["samples_3"]
     offered = [(a, b) for a, b in zip(three, one, strict=True) if b.texts]
     found |= {
         "best_of_3_exact_match_gain": _gain(three, samples, lambda s: s.exact_match),
         "best_of_3_similarity_gain": _gain(three, samples, lambda s: s.edit_similarity),
         "pass_at_3_gain": _gain(three, samples, lambda s: s.passed),
-        "distinct_share": round(distinct_share([*three, *rows[f"{DEFAULT}_5"]]), 4),
+        "distinct_share": round(distinct_share([*three, *rows[f"{kind}_5"]]), 4),
         "first_exact_match": percent(one),
         "greedy_exact_match": percent(rows["greedy"]),
         "first_is_one": round(sum(a.texts[:1] == b.texts for a, b in offered) / max(len(offered), 1), 4),

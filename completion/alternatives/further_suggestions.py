@@ -41,7 +41,7 @@ def alternatives(task: Task, first: Attempt, known: Sequence[Suggestion], cancel
     texts = [suggestion.text for suggestion in known]
     others, left = texts or list(_dropped(first)[1]), task.request.suggestions - len(texts)
     wanted = task.request.suggestions - 1 if texts else max(task.request.suggestions - 1, REPLACEMENT_BRANCHES)
-    if isinstance(task, LocalTask) and task.request.alternatives is Alternatives.SUPERPOSED:
+    if texts and isinstance(task, LocalTask) and task.request.alternatives is Alternatives.SUPERPOSED:
         max_tokens = min(max_alternative_tokens(first.output.new_tokens), task.request.max_tokens)
         attempts = _superposed(task, first, wanted + 1, max_tokens, cancel)
     else:
@@ -115,8 +115,12 @@ def begin_branches(task: Task, first: Attempt, known: Sequence[str], wanted: int
 def _superposed(
     task: LocalTask, first: Attempt, count: int, max_tokens: int, cancel: CancelToken
 ) -> Generator[Attempt]:
-    """Yield superposed drafts by falling probability. They become hopeless as branches of the first attempt do."""
-    drafts = superposed_drafts(task, count, max_tokens, cancel)
+    """Yield the first attempt, whose text may be new, and superposed drafts by falling probability.
+
+    Drafts become hopeless as branches of the first attempt do.
+    """
+    yield first
+    drafts = superposed_drafts(task, first, count, max_tokens, cancel)
     rules = first.rules.for_branch(first.log_probabilities, task.request.max_tokens)
     attempts = [task.attempt_from(draft.tokens, draft.log_probabilities, rules) for draft in drafts]
     yield from sorted(attempts, key=lambda attempt: -sum(attempt.log_probabilities))

@@ -184,7 +184,7 @@ class Settings:
     )
     alternatives: Alternatives = setting(
         "How alternatives to the first suggestion are generated: `branches` takes another token where the "
-        "model was least certain; `superposed` drafts all of them in one pass and scores them exactly.",
+        "model was least certain; `superposed` drafts all of them together, from rows that they share.",
         default=Alternatives.BRANCHES,
     )
     streaming: bool = setting(

@@ -1,16 +1,21 @@
-"""Superposed drafts: a single one is the greedy text, one-hot mixtures are exact, and so are the probabilities."""
+"""Superposed drafts: mixtures of one token are that token, whoever computed its row; the first suggestion stays."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from completion.alternatives import further_suggestions
 from completion.alternatives.superposed import superposed_drafts
-from completion.cancellation import CancelToken
+from completion.cancellation import NEVER, CancelToken
+from completion.decoding.attempt import Attempt
+from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.ending.early_stop import EarlyStop
 from completion.engine import Engine
+from completion.errors import CancelledError
 from completion.grammar.joining import Missing
 from completion.model.loading import load_model
 from completion.request import Alternatives, GrammarMode, Mode, Suggestion
@@ -24,21 +29,30 @@ def loaded(tiny_qwen2):
     return load_model(str(tiny_qwen2), backend="fp32", threads=1)
 
 
-def greedy(task: LocalTask) -> list[int]:
-    attempt = task.first_attempt()
-    for _ in attempt.stream(CancelToken()):
+def decoded(task: LocalTask) -> Attempt:
+    first = task.first_attempt()
+    for _ in task.stream(first, CancelToken()):
         continue
-    task.session.truncate(len(task.prompt.tokens) - 1)
-    return attempt.source.tokens
+    return first
 
 
-@pytest.mark.parametrize("grammar", list(GrammarMode))
-def test_a_single_draft_is_the_greedy_text(loaded, grammar):
+@pytest.mark.parametrize("drafting", [False, True])
+def test_rows_of_the_first_suggestion_are_those_of_the_mixtures_that_are_its_tokens(loaded, drafting):
     for cursor in CURSORS:
-        task = task_at(loaded, cursor, grammar=grammar, drafting=False)
-        plain = greedy(task)
-        (draft,) = superposed_drafts(task, 1, 16, CancelToken())
-        assert list(draft.tokens) == plain, cursor
+        task = task_at(loaded, cursor, drafting=drafting)
+        first = decoded(task)
+        nothing_known = replace(first, top_tokens=first.top_tokens[:1])
+        found, computed = (superposed_drafts(task, each, 4, 16, CancelToken()) for each in (first, nothing_known))
+        assert [draft.tokens for draft in found] == [draft.tokens for draft in computed], cursor
+        for draft, other in zip(found, computed, strict=True):
+            np.testing.assert_allclose(draft.log_probabilities, other.log_probabilities, atol=1e-3)
+
+
+def test_guesses_change_no_draft(loaded):
+    for cursor in CURSORS:
+        tasks = [task_at(loaded, cursor, drafting=drafting) for drafting in (False, True)]
+        plain, guessed = (superposed_drafts(task, decoded(task), 4, 16, CancelToken()) for task in tasks)
+        assert [draft.tokens for draft in plain] == [draft.tokens for draft in guessed], cursor
 
 
 @pytest.mark.parametrize("backend", ["fp32", "transformers"])
@@ -65,46 +79,58 @@ def test_a_mixture_reads_the_weighted_sum_of_embeddings(tiny_qwen2):
         np.testing.assert_allclose(found.row(row), expected.row(row), atol=1e-3)
 
 
-def test_probabilities_are_those_of_decoding_also_within_the_forced_bytes(loaded):
-    forced = 0
+def test_a_first_token_has_its_probability_among_those_that_the_forced_bytes_allow(loaded):
+    forced = others = 0
     for cursor in CURSORS:
-        task = task_at(loaded, cursor, drafting=False, healing=True)
-        attempt = task.first_attempt()
-        for _ in attempt.stream(CancelToken()):
-            continue
-        task.session.truncate(len(task.prompt.tokens) - 1)
-        (draft,) = superposed_drafts(task, 1, 16, CancelToken())
-        count = len(attempt.log_probabilities)
-        np.testing.assert_allclose(draft.log_probabilities[:count], attempt.log_probabilities, atol=1e-4)
-        forced += bool(task.prompt.forced)
-    assert forced
-
-
-def test_probabilities_are_exact_and_order_the_drafts(loaded):
-    for cursor in CURSORS:
-        task = task_at(loaded, cursor)
-        drafts = superposed_drafts(task, 4, 16, CancelToken())
-        sums = [sum(draft.log_probabilities) for draft in drafts]
-        assert sums == sorted(sums, reverse=True)
+        task = task_at(loaded, cursor, healing=True)
+        first = decoded(task)
+        prompt = np.array(task.prompt.tokens, dtype=np.int32)
+        slots = np.arange(len(prompt), dtype=np.int32)
+        row = loaded.model.prefill(prompt, slots, loaded.model.new_cache(512), [len(prompt) - 1]).row(0)
+        allowed = task.constraints().candidates_along(first.source.tokens)[0]
+        total = np.logaddexp.reduce((row if allowed is None else row[allowed]).astype(np.float64))
+        drafts = superposed_drafts(task, first, 4, 16, CancelToken())
         assert len({draft.tokens for draft in drafts}) == len(drafts)
         for draft in drafts:
-            tokens = np.array([*task.prompt.tokens, *draft.tokens], dtype=np.int32)
-            before, slots = len(task.prompt.tokens), np.arange(len(tokens), dtype=np.int32)
-            rows = range(before - 1, len(tokens) - 1)
-            logits = loaded.model.prefill(tokens, slots, loaded.model.new_cache(512), rows)
-            allowed = task.constraints().candidates_along(draft.tokens)
-            for index, token in enumerate(draft.tokens):
-                row = logits.row(index).astype(np.float64)
-                exact = row[token] - np.logaddexp.reduce(row if allowed[index] is None else row[allowed[index]])
-                assert draft.log_probabilities[index] == pytest.approx(exact, abs=1e-3)
+            assert draft.log_probabilities[0] == pytest.approx(row[draft.tokens[0]] - total, abs=1e-3)
+        forced += bool(task.prompt.forced)
+        known = {*first.top_tokens[0].tokens.tolist(), first.source.tokens[0]}
+        others += not known.issuperset(draft.tokens[0] for draft in drafts)
+    assert forced
+    assert others
 
 
-def test_superposed_drafts_restore_the_session(loaded):
-    task = task_at(loaded, 60)
-    before = list(task.session.tokens)
-    superposed_drafts(task, 3, 16, CancelToken())
-    assert task.session.tokens == before
-    assert (task.session.cache.length, task.session.cache.kept) == (len(before), 0)
+class CancelledInAPass(JointPasses):
+    def superpose(self, tokens, weights, parents, cache, cancel=NEVER):
+        cancel.cancel()
+        return super().superpose(tokens, weights, parents, cache, cancel)
+
+
+@pytest.mark.parametrize("passes", [JointPasses, CancelledInAPass])
+def test_superposed_drafts_restore_the_session(loaded, passes):
+    cancelled = 0
+    for cursor in CURSORS:
+        task = replace(task_at(loaded, cursor), model=passes(loaded.model))
+        first, cancel = decoded(task), CancelToken()
+        before = list(task.session.tokens)
+        try:
+            superposed_drafts(task, first, 4, 16, cancel)
+        except CancelledError:
+            cancelled += 1
+        assert task.session.tokens == before
+        assert (task.session.cache.length, task.session.cache.kept) == (len(before), 0)
+    assert bool(cancelled) == (passes is CancelledInAPass)
+
+
+def test_the_first_suggestion_comes_first_and_is_the_one_without_alternatives(loaded):
+    engine = Engine(loaded)
+    for cursor in CURSORS:
+        request = task_at(loaded, cursor, alternatives=Alternatives.SUPERPOSED).request
+        *_, alone = engine.complete(replace(request, suggestions=1), CancelToken())
+        texts = [[each.text for each in event.suggestions] for event in engine.complete(request, CancelToken())]
+        whole = [each for each in texts if each[:1] == [suggestion.text for suggestion in alone.suggestions]]
+        assert texts[-1] == whole[-1]
+        assert len(whole[0]) <= 1
 
 
 @pytest.mark.parametrize("alternatives", list(Alternatives))
@@ -127,9 +153,7 @@ def test_a_manual_request_gets_no_hopeless_draft_that_is_less_likely_than_the_fi
     options = {"invoked": True, "filters": True, "mode": Mode.LINE, "max_tokens": 48}
     for cursor in CURSORS:
         task = task_at(loaded, cursor, alternatives=Alternatives.SUPERPOSED, **options)
-        first = task.first_attempt()
-        for _ in task.stream(first, CancelToken()):
-            continue
+        first = decoded(task)
         for found in further_suggestions.alternatives(task, first, [Suggestion("nothing like it")], CancelToken()):
             values = found.token_log_probabilities
             for tokens in range(1, len(values) + 1):
