@@ -40,10 +40,11 @@ def next_edits(
         ParseLimitError: Parsing exceeded a bound.
     """
     cancel.raise_if_cancelled()
-    found = proposals(request.lines, request.edits, request.language, parsing, request.diagnostics)
+    told = (request.language, parsing, request.diagnostics, request.elsewhere, request.path)
+    found = proposals(request.lines, request.edits, *told)
     proposed = [each for each in found if fingerprint(each.candidate.old, each.candidate.new) not in request.refused]
     chances = [gate.rules.probability(each.rule_features()) for each in proposed]
-    here = request.edits[-1].line if request.edits else 0
+    here = request.edits[-1].line if request.edits and not request.elsewhere else 0
     sure = [_edit(each, chance) for each, chance in zip(proposed, chances, strict=True) if chance >= SURE_FROM]
     if sure:
         return tuple(sorted(without_overlaps(sure), key=lambda edit: _order(edit.line, here)))
@@ -62,7 +63,11 @@ def _judged(
     """Return the probability of a proposal that the model judges; 0 if its texts are too long."""
     cancel.raise_if_cancelled()
     question = judge.question(
-        request.lines, request.edits, proposal.candidate, path=request.path, language=request.language
+        request.elsewhere or request.lines,
+        request.edits,
+        proposal.candidate,
+        path="" if request.elsewhere else request.path,
+        language=request.language,
     )
     if question.is_too_long:
         return 0.0

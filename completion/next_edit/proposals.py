@@ -76,6 +76,8 @@ def proposals(
     language: str,
     parsing: Parsing,
     diagnostics: Sequence[Diagnostic] = (),
+    elsewhere: Sequence[str] = (),
+    path: str = "",
 ) -> list[Proposal]:
     """Return what the last edits imply for the other lines, without what would add syntax errors.
 
@@ -85,23 +87,28 @@ def proposals(
         language: LSP language identifier.
         parsing: Way to call functions that parse text.
         diagnostics: What other tools report about the document.
+        elsewhere: Lines of another document, in which changes are sought instead of in this one: unless there are none,
+            only of names that lost their definition here.
+        path: Path of the edited document, which tells whether another one uses it.
 
     Raises:
         ParseLimitError: Parsing exceeded a bound.
         CancelledError: The token that `parsing` watches was cancelled.
     """
-    found = _nearest(candidates(lines, edits, parsing.raise_if_cancelled, diagnostics), lines, edits)
+    found = _nearest(
+        candidates(lines, edits, parsing.raise_if_cancelled, diagnostics, elsewhere), elsewhere or lines, edits
+    )
     if not found:
         return []
     before = list(lines)
     for edit in sorted(edits, key=lambda edit: -edit.line):
         before[edit.line : edit.line + len(edit.new)] = edit.old
     written = words([line for edit in edits for line in edit.new])
-    facts = parsing(syntax_of_changes, list(lines), before, language, found)
+    facts = parsing(syntax_of_changes, list(lines), before, language, found, list(elsewhere), path)
     return [
         Proposal(candidate, syntax, len(edits) - 1 - candidate.edit, edits[candidate.edit], written)
         for candidate, syntax in zip(found, facts, strict=True)
-        if not syntax.breaks and (syntax.orphan or not _is_bold(candidate, edits))
+        if not syntax.breaks and (syntax.orphan or not (elsewhere or _is_bold(candidate, edits)))
     ]
 
 
