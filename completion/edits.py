@@ -49,6 +49,15 @@ class LineEdit:
         return "".join(["@@\n", *(f"-{line}\n" for line in self.old), *(f"+{line}\n" for line in self.new)])
 
 
+def lost_words(edits: Sequence[LineEdit]) -> frozenset[str]:
+    """Return the words of two letters or more that some edits took out of their lines."""
+    old, new = (
+        {word for edit in edits for line in getattr(edit, side) for word in re.findall(r"[^\W\d]\w+", line)}
+        for side in ("old", "new")
+    )
+    return frozenset(old - new)
+
+
 def edits_of(history: str) -> list[LineEdit]:
     """Return the edits of hunks that `LineEdit.hunk` has written, below all lines, since their places are not known."""
     hunks = [hunk.split("\n") for hunk in re.split(r"^@@\n", history, flags=re.MULTILINE) if hunk]
@@ -91,6 +100,8 @@ class NextEditRequest(OfLanguage):
         refused: Fingerprints of the edits that the user refused in this document; none of them is found.
         invoked: Whether the request is manual: the best edit is found, unless it is probably wrong.
         order: As in `CompletionRequest`.
+        elsewhere: Lines of another document of the language. Unless there are none, edits are found only there, of what
+            uses a name that lost its definition here; `refused` is about that document.
     """
 
     lines: tuple[str, ...]
@@ -102,6 +113,7 @@ class NextEditRequest(OfLanguage):
     refused: tuple[str, ...] = ()
     invoked: bool = False
     order: int = 0
+    elsewhere: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,12 @@ def known_language(language: str, path: str = "") -> str:
     return (language_of(path) or known) if known in _UNNAMED else known
 
 
+def family_of(language: str) -> str:
+    """Return the language that a client's one is like: a file in C has a header in C++."""
+    known = known_language(language)
+    return str(rows().get(known, {}).get("like", known))
+
+
 class OfLanguage:
     """Base of the frozen dataclasses about a document in a language: they have one name for it, whatever a client says.
 

@@ -227,13 +227,18 @@ def _register_completion(server: DraftlineServer) -> None:
             wanted = messages.read_edit(params)
         return asdict(await server.session.selection_editor.edit(wanted))
 
-    async def next_edits(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
+    async def next_edits(params: Any, *, elsewhere: bool) -> Any:  # noqa: ANN401 - untyped JSON
         with _refusing():
             query = messages.read_next_edit_query(params)
-        return await server.session.next_edits(query)
+        return await server.session.next_edits(query, elsewhere=elsewhere)
 
-    server.feature(messages.NEXT_EDIT)(next_edits)
-    server.feature(messages.COPILOT_NEXT_EDIT)(next_edits)
+    @server.feature(messages.NEXT_EDIT)
+    async def next_edit(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
+        return await next_edits(params, elsewhere=True)
+
+    @server.feature(messages.COPILOT_NEXT_EDIT)
+    async def copilot_next_edit(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
+        return await next_edits(params, elsewhere=False)
 
 
 def _register_list_completion(server: DraftlineServer) -> None:

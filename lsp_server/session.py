@@ -11,6 +11,7 @@ from typing import Any
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
+from completion.language_ids import family_of
 from lsp_server import client_registration
 from lsp_server.client_settings import ClientSettings
 from lsp_server.document_changes import DocumentChanges
@@ -180,14 +181,30 @@ class Session:
         self.client_events.accepted(item)
         self.preparer.repeat_soon()
 
-    async def next_edits(self, query: NextEditQuery) -> dict[str, list[dict[str, Any]]]:
-        """Answer `draftline/nextEdit` and `textDocument/copilotInlineEdit`: the edits, the first one first."""
+    async def next_edits(self, query: NextEditQuery, *, elsewhere: bool) -> dict[str, list[dict[str, Any]]]:
+        """Answer `draftline/nextEdit` and `textDocument/copilotInlineEdit`: the edits, the first one first.
+
+        Args:
+            query: The request.
+            elsewhere: Whether the edits may be of another document than the query names.
+        """
         document = self.documents.get(query.uri)
-        mode = self._settings.of(document.home if document else query.uri).next_edit
-        if document is None or not is_wanted(query, document, mode, self.policy):
+        if document is None or not self._wants_next_edits(query, document):
             return {"edits": []}
-        edits = await self.next_editor.edits(document, self._builder.path_of(document), invoked=query.invoked)
+        family = family_of(document.language)
+        others = (
+            (other, self._builder.path_of(other))
+            for other in reversed(list(self.documents))
+            if other is not document and family_of(other.language) == family and not other.notebook
+            if self._wants_next_edits(replace(query, version=None), other)
+        )
+        edits = await self.next_editor.edits(
+            document, self._builder.path_of(document), invoked=query.invoked, others=others, elsewhere=elsewhere
+        )
         return {"edits": [edit.message() for edit in edits]}
+
+    def _wants_next_edits(self, query: NextEditQuery, document: Document) -> bool:
+        return is_wanted(query, document, self._settings.of(document.home).next_edit, self.policy)
 
     def switch(self, wanted: Switch) -> str:
         """Switch a document's file, language or workspace off or on; return the sentence for the status."""

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data import read_kept, read_records
+from benchmarks.next_edit import elsewhere
 from benchmarks.next_edit.choosing import (
     Key,
     Way,
@@ -40,6 +41,7 @@ from benchmarks.next_edit.choosing import (
     shipped,
     shown,
 )
+from benchmarks.next_edit.elsewhere import pairs
 from benchmarks.next_edit.latency import times
 from benchmarks.next_edit.recordings import Recording, recordings, summary
 from benchmarks.next_edit.replay import Outcome, State, states
@@ -96,7 +98,8 @@ class Judgements:
         name = json.dumps([state.record, state.number, candidate.line, candidate.old, candidate.new])
         if (found := self.known.get(name)) is not None:
             return Judgement(np.array(found["new"]), np.array(found["old"]), found["shared"])
-        question = self.judge.question(state.lines, state.edits, candidate, path=state.path, language=state.language)
+        lines = state.elsewhere or state.lines
+        question = self.judge.question(lines, state.edits, candidate, path=state.path, language=state.language)
         if question.is_too_long:
             return None
         made = self.judge.judge(question, session, CancelToken())
@@ -118,7 +121,8 @@ def labelled(replays: Sequence[Sequence[State]]) -> Iterator[Row]:
     for replay in replays:
         seen: set[Key] = set()
         for state in replay:
-            for proposal in proposals(state.lines, state.edits, state.language, IN_PROCESS):
+            sought = (state.lines, state.edits, state.language, IN_PROCESS)
+            for proposal in proposals(*sought, elsewhere=state.elsewhere, path=state.path):
                 name = key(state, proposal.candidate)
                 yield Row(state, proposal, state.outcome(proposal.candidate), name not in seen)
                 seen.add(name)
@@ -164,6 +168,7 @@ def main() -> None:
         **table[best],
         **resampled(replays, rows, ways[best]),
         **ranking(rows, ways, best),
+        **_elsewhere(records, ways[best], judgements),
     }
     if judgements is not None and records and given.latency_files:
         printed |= asyncio.run(times(spread(records, given.latency_files), given.model, given.threads))
@@ -187,6 +192,15 @@ def _rate(found: Sequence[Recording], given: argparse.Namespace) -> dict[str, in
         if given.errors:
             _print_errors(rows, shipped() if judgements else rules)
     return summary(ratings)
+
+
+def _elsewhere(records: Sequence[dict[str, Any]], way: Way, judgements: Judgements | None) -> dict[str, float | None]:
+    """Return the figures of edits in other files of a release than the edited one, of which scenarios have none."""
+    replays = list(pairs(records))
+    rows = list(labelled(replays))
+    if judgements is not None:
+        _judge(replays, rows, Way(by_rules(Gate.shipped()), constant(SHOWN_FROM)), judgements)
+    return elsewhere.summary(replays, rows, way)
 
 
 def _judgements(given: argparse.Namespace) -> Judgements | None:

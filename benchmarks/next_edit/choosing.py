@@ -215,16 +215,17 @@ def _figures(counts: Counter[str]) -> Figures:
     return {
         "shown": count,
         "exact": exact,
-        "precision_exact": _share(exact, count, 3),
-        "precision_place": _share(exact + place, count, 3),
+        "precision_exact": share(exact, count, 3),
+        "precision_place": share(exact + place, count, 3),
         "later_changes": counts["later"],
-        "coverage_exact": _share(counts["covered"], counts["later"], 4),
+        "coverage_exact": share(counts["covered"], counts["later"], 4),
         "complete_files": counts["complete"],
-        "quiet_rate": _share(counts["quiet"], counts["complete"], 3),
+        "quiet_rate": share(counts["quiet"], counts["complete"], 3),
     }
 
 
-def _share(part: int, whole: int, digits: int) -> float | None:
+def share(part: int, whole: int, digits: int) -> float | None:
+    """Return a share, rounded; None of nothing."""
     return round(part / whole, digits) if whole else None
 
 
@@ -257,4 +258,4 @@ def shown(rows: Sequence[Row], way: Way) -> list[Row]:
 
 def key(state: State, candidate: Candidate) -> Key:
     """Return what stays the same of a proposal while lines above it change."""
-    return len(state.lines) - candidate.line, candidate.old, candidate.new
+    return len(state.elsewhere or state.lines) - candidate.line, candidate.old, candidate.new

@@ -48,6 +48,7 @@ class State:
         lines: The document now.
         edits: What the language server logged.
         later: The changes that follow; empty where the file is complete.
+        elsewhere: Another document, in which edits are sought and which `later` is about; empty if it is this one.
     """
 
     record: str
@@ -58,6 +59,7 @@ class State:
     lines: tuple[str, ...]
     edits: tuple[LineEdit, ...]
     later: tuple[Later, ...]
+    elsewhere: tuple[str, ...] = ()
 
     def outcome(self, candidate: Candidate) -> Outcome:
         """Return what a candidate turns out to be."""
@@ -80,7 +82,7 @@ class State:
         """Return the numbers of the later changes that exact proposals make completely."""
         done = set()
         for later in self.later:
-            lines = list(self.lines[later.start : later.end])
+            lines = list((self.elsewhere or self.lines)[later.start : later.end])
             made = [p for p in proposals if later.start <= p.line and p.line + len(p.old) <= later.end]
             for proposal in sorted(made, key=lambda p: -p.line):
                 at = proposal.line - later.start

@@ -1,9 +1,10 @@
 """`python -m benchmarks.next_edit.staleness`: is a next edit ever applied to a text that it does not name?
 
-Random edits change files of releases: words are replaced, characters typed, lines pasted and deleted, edits undone. In
-each pause the server proposes everything that the rules find. The user goes on typing while it works, or before an edit
-is applied. A client with a text of its own applies the edits that have its version, and counts those whose text is not
-there (`wrong_text`). The parser, the model and the gate, which only leave edits out, take no part.
+Random edits change two open files of a release in turn: words are replaced, characters typed, lines pasted and deleted,
+edits undone. In each pause the server proposes everything that the rules find, in either file. The user goes on typing
+in both while it works, or before an edit is applied. A client with texts of its own applies the edits that have its
+version, and counts those whose text is not there (`wrong_text`). The parser, the model and the gate, which only leave
+edits out, take no part.
 """
 
 from __future__ import annotations
@@ -111,39 +112,45 @@ class Editor:
 
 
 class Rules:
-    """Proposes everything that the rules find, while the user may go on typing."""
+    """Proposes everything that the rules find, while the user may go on typing in each of the files."""
 
-    def __init__(self, editor: Editor, random_: random.Random) -> None:
-        self._editor, self._random = editor, random_
+    def __init__(self, editors: Sequence[Editor], random_: random.Random) -> None:
+        self._editors, self._random = editors, random_
 
     async def find(self, request: NextEditRequest) -> NextEdits:
         """Return the candidates that do not overlap."""
-        found = candidates(request.lines, request.edits)
+        found = candidates(request.lines, request.edits, elsewhere=request.elsewhere)
+        if not request.elsewhere and self._random.random() < 0.5:
+            found = []  # so that the other file's turn comes
         if self._random.random() < 0.3:
-            self._editor.edit()
+            self._random.choice(self._editors).edit()
         edits = [NextEdit(each.line, each.old, each.new, 1.0) for each in found]
         return NextEdits(tuple(without_overlaps(edits)))
 
 
 async def replay(record: Mapping[str, Any], seed: int, edits: int) -> Counter[str]:
-    """Make random edits in one file, and return how many edits of each fate there were."""
+    """Make random edits in a file and a copy of it, and return how many edits of each fate there were."""
     random_ = random.Random(seed)
-    editor = Editor(random_, record, random_.choice(("\n", "\r\n")))
-    next_editor = NextEditor(Rules(editor, random_).find)
+    copy = {**record, "path": f"copy/{record['path']}"}
+    editors = [Editor(random_, each, random_.choice(("\n", "\r\n"))) for each in (record, copy)]
+    next_editor = NextEditor(Rules(editors, random_).find)
     counts: Counter[str] = Counter()
-    while editor.edits < edits:
+    while sum(editor.edits for editor in editors) < edits:
+        here, other = random_.sample(editors, 2)
         for _ in range(random_.randint(1, 4)):
-            editor.edit()
-        offers = await next_editor.edits(editor.document, record["path"])
+            here.edit()
+        offers = await next_editor.edits(here.document, "", others=[(other.document, "")], elsewhere=True)
         if offers and random_.random() < 0.3:
-            editor.edit()
+            random_.choice(editors).edit()
         messages = [
             offer.message() for offer in offers[: random_.choice((1, 1, len(offers)))]
         ]  # some clients apply all
-        counts += _apply(editor, messages)
+        named = next((each for each in editors if offers and each.document.uri == offers[0].uri), here)
+        counts += _apply(named, messages)
         counts["pauses"] += 1
-        counts["same_text"] += editor.document.lines.text() == editor.text
-    counts["edits"] = editor.edits
+        counts["elsewhere"] += named is other
+        counts["same_text"] += all(editor.document.lines.text() == editor.text for editor in editors)
+    counts["edits"] = sum(editor.edits for editor in editors)
     return counts
 
 
@@ -173,7 +180,7 @@ def run(records: Sequence[Mapping[str, Any]], edits: int, seed: int) -> dict[str
         seed += 1
         left = min(EDITS_OF_FILE, edits - total["edits"])
         total += asyncio.run(replay(records[seed % len(records)], seed, left))
-    names = ("edits", "pauses", "same_text", "offered", "dropped", "applied", "wrong_text")
+    names = ("edits", "pauses", "elsewhere", "same_text", "offered", "dropped", "applied", "wrong_text")
     return {name: total[name] for name in names}
 
 

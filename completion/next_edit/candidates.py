@@ -21,6 +21,7 @@ _MAX_HUNK_LINES = 12  # of an edit that teaches rewrites
 _MAX_NAMES = 40  # places of one name that becomes another; of other rewrites, `MAX_OCCURRENCES`
 _WORDS = re.compile(r"[^\W\d]\w+")
 _RENAMES = (RewriteKind.NAME, RewriteKind.PART)
+_FAR = frozenset(kind.value for kind in (*_RENAMES, RewriteKind.HOLES))  # what also applies to other documents
 _SINGLE_WORD_KINDS = frozenset({RewriteKind.CONTEXT, RewriteKind.CALL})  # need two edits that teach them
 
 
@@ -39,6 +40,7 @@ def candidates(
     edits: Sequence[LineEdit],
     check: Callable[[], None] = lambda: None,
     diagnostics: Sequence[Diagnostic] = (),
+    elsewhere: Sequence[str] = (),
     written: Sequence[Candidate] = (),
 ) -> list[Candidate]:
     """Return what the last edits imply for the other lines of a document, in the order of the lines.
@@ -48,11 +50,14 @@ def candidates(
         edits: The edits, the latest last.
         check: Called often; it raises if nobody waits for the candidates any more.
         diagnostics: What other tools report. In their lines all edits count, and a rule that matches often as well.
+        elsewhere: Lines of another document: unless there are none, only what names and forms become there is returned.
         written: Candidates of a model that writes next edits.
     """
     first = max(0, len(edits) - MAX_EDITS)
+    if elsewhere:
+        return [each for each in _rewritten(elsewhere, edits, first, _short(elsewhere), check) if each.kinds <= _FAR]
     edited = {number for edit in edits[first:] for number in range(edit.line, edit.line + len(edit.new))}
-    free = [number for number, line in enumerate(lines) if len(line) <= MAX_LINE_CHARACTERS]
+    free = _short(lines)
     found: dict[tuple[int, tuple[str, ...], tuple[str, ...]], Candidate] = {}
     for candidate in (
         *_rewritten(lines, edits, first, free, check),
@@ -66,6 +71,10 @@ def candidates(
         other = found.get(key)
         found[key] = candidate if other is None else _merged(other, candidate)
     return sorted(found.values(), key=lambda candidate: candidate.line)
+
+
+def _short(lines: Sequence[str]) -> list[int]:
+    return [number for number, line in enumerate(lines) if len(line) <= MAX_LINE_CHARACTERS]
 
 
 def _takes_back(candidate: Candidate, edit: LineEdit) -> bool:

@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice, pairwise
+from pathlib import PurePath
 
 from tree_sitter import Node, Tree
 
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
 from completion.next_edit.candidate import Candidate
+from completion.next_edit.rewrites import RewriteKind
 from completion.syntax.brackets import Lexer
 from completion.syntax.languages import parsed_row
 from completion.syntax.trees import ancestors, error_count
 
 _MAX_OCCURRENCES = 64  # of a name that are looked at for its definition
 _WORD = re.compile(r"[^\W\d]\w*")
-_SCOPE_WORDS = ("function", "method", "class", "impl", "closure", "lambda")
+_FUNCTION_WORDS = ("function", "method", "closure", "lambda")
+_SCOPE_WORDS = (*_FUNCTION_WORDS, "class", "impl")
+_USING_PARENTS = ("call", "invocation", "argument", "creation", "struct_expr", "jsx_", "scoped_", "nested_", "generic_")
+_IMPORTING = ("import", "use_", "scoped_use", "include", "export_specifier")
 _DEFINING_FIELDS = ("name", "left", "pattern", "declarator", "alias", "parameter")
 _DEFINING_PARENTS = ("parameter", "import", "use_", "dotted_name", "scoped_use")
 
@@ -43,7 +48,12 @@ class ChangeSyntax:
 
 
 def syntax_of_changes(
-    lines: Sequence[str], before: Sequence[str], language: str, changes: Sequence[Candidate]
+    lines: Sequence[str],
+    before: Sequence[str],
+    language: str,
+    changes: Sequence[Candidate],
+    elsewhere: Sequence[str] = (),
+    path: str = "",
 ) -> list[ChangeSyntax]:
     """Return the facts about each change, made alone; the defaults for a language without a grammar.
 
@@ -52,6 +62,8 @@ def syntax_of_changes(
         before: Lines of the document before the user's edits.
         language: LSP language identifier.
         changes: Changes of the document.
+        elsewhere: Lines of the document that the changes are of, if it is another one.
+        path: Path of the edited document.
     """
     if parsed_row(language) is None:
         return [ChangeSyntax() for _ in changes]
@@ -59,15 +71,27 @@ def syntax_of_changes(
     gone = _words(set(before) - set(lines))
     names = {name for change in changes for name in change.names | (_words(change.new) & gone)}
     orphans = {name for name in names if _lost(earlier.definitions(name), document.definitions(name))}
-    return [_facts(document, change, orphans) for change in changes]
+    if not elsewhere:
+        return [_facts(document, change, orphans, document) for change in changes]
+    other, near = _Parsed.of(elsewhere, language), {PurePath(path).stem, PurePath(path).parent.name}
+    given = {name for name in orphans if other.has_from(earlier, name, near)}
+    unused = orphans & earlier.imported() & other.imported()
+
+    def far(change: Candidate) -> set[str]:
+        """Return the names of a change: of a form only what it imports no more, in its uses and not in the import."""
+        if RewriteKind.HOLES not in change.kinds:
+            return given
+        return set() if _is_imported(other.node(change.line, change.column)) else unused
+
+    return [_facts(other, change, far(change), document) for change in changes]
 
 
 def _words(lines: Iterable[str]) -> set[str]:
     return {word for line in lines for word in _WORD.findall(line)}
 
 
-def _facts(document: _Parsed, change: Candidate, orphans: set[str]) -> ChangeSyntax:
-    here, there = document.node(change.line, change.column), document.node(*change.taught_at)
+def _facts(document: _Parsed, change: Candidate, orphans: set[str], edited: _Parsed) -> ChangeSyntax:
+    here, there = document.node(change.line, change.column), edited.node(*change.taught_at)
     made = document.after(change)
     changed = [*document.lines[: change.line], *change.new]
     left = {
@@ -80,7 +104,7 @@ def _facts(document: _Parsed, change: Candidate, orphans: set[str]) -> ChangeSyn
     return ChangeSyntax(
         breaks=error_count(made) > document.errors,
         same_kind=here.type == there.type,
-        same_scope=_scope(here) == _scope(there),
+        same_scope=document is edited and _scope(here) == _scope(there),
         literal=literal,
         orphan=not orphans.isdisjoint(change.names) and not left and not literal,
     )
@@ -128,13 +152,43 @@ class _Parsed:
         own = lines[line] if line < len(lines) else ""
         return any(self.lexer.scan(above + own[:end]).literal for end in (column, column + 1))
 
-    def definitions(self, name: str) -> _Definitions:
-        """Return the definitions, imports and parameters that have the name."""
+    def defining(self, name: str) -> list[Node]:
+        """Return the nodes of what has the name as definitions, imports and parameters have it."""
         pattern = re.compile(rf"\b{re.escape(name)}\b")
         having = ((number, line) for number, line in enumerate(self.lines) if name in line)
         places = ((number, match.start()) for number, line in having for match in pattern.finditer(line))
         nodes = [self.node(*place) for place, _ in zip(places, range(_MAX_OCCURRENCES), strict=False)]
-        parents = [node.parent for node in nodes if node.parent is not None and _defines(node)]
+        return [node.parent for node in nodes if node.parent is not None and _defines(node)]
+
+    def own(self, name: str) -> list[Node]:
+        """Return the nodes of the definitions that are neither imports nor uses."""
+        return [each for each in self.defining(name) if not (_is_imported(each) or _is_use(each))]
+
+    def imported(self) -> set[str]:
+        """Return the words of the imports."""
+        imports = (each for each in self.document.tree.root_node.children if _is_imported(each))
+        return _words(each.text.decode() for each in imports if each.text is not None)
+
+    def has_from(self, other: _Parsed, name: str, near: set[str]) -> bool:
+        """Return whether a name is the one that another document defines, as far as both texts tell.
+
+        It is not local there, and has no other definition here. The class that it is of is named here, or it is of none
+        and imported here, or one of the words `near` to the other document is; then nothing else may qualify it.
+        """
+        given = [each for each in other.own(name) if not _is_local(each)]
+        here = self.own(name)
+        if not given or here:
+            return bool(given) and all(_may_be_the_same(each, given) for each in here)
+        imported, words, owners = self.imported(), _words(self.lines), set[str]().union(*map(_owners, given))
+        if owners or name in imported:
+            return not owners or not owners.isdisjoint(words)
+        qualified = re.compile(rf"(\w*)(?:\.|->|::){re.escape(name)}\b")
+        qualifiers = {found for line in self.lines for found in qualified.findall(line)}
+        return qualifiers <= imported and not near.isdisjoint(words)
+
+    def definitions(self, name: str) -> _Definitions:
+        """Return the kinds of what has the name."""
+        parents = self.defining(name)
         inner = [
             each
             for each in parents
@@ -172,6 +226,43 @@ def _defines(node: Node) -> bool:
     if any(word in parent.type for word in _DEFINING_PARENTS):
         return True
     return any(parent.child_by_field_name(name) == node for name in _DEFINING_FIELDS)
+
+
+def _is_use(node: Node) -> bool:
+    """Return whether a node that has a name in the field of a definition only uses it: a call of a method."""
+    if node.type == "qualified_identifier":
+        return not _defines(node)
+    return any(word in node.type for word in _USING_PARENTS) and not _is_imported(node)
+
+
+def _is_imported(node: Node) -> bool:
+    return any(word in each.type for each in ancestors(node) for word in _IMPORTING)
+
+
+def _may_be_the_same(definition: Node, given: Sequence[Node]) -> bool:
+    """Return whether a definition and those of another document may be of one function: some are without its body."""
+    around = [[each.type for each in islice(ancestors(node), 4)] for node in (definition, *given)]
+    is_declared = all("function_declarator" in types[:2] for types in around)
+    return is_declared and not (
+        "function_definition" in around[0] and any("function_definition" in types for types in around[1:])
+    )
+
+
+def _owners(definition: Node) -> set[str]:
+    """Return the names of the classes around a definition, or those that qualify it."""
+    fields = [(definition, ("receiver", "scope"))]
+    fields += [(each, ("name", "type")) for each in ancestors(definition.parent) if each.child_by_field_name("body")]
+    found = (node.child_by_field_name(name) for node, names in fields for name in names)
+    return _words(each.text.decode() for each in found if each is not None and each.text is not None)
+
+
+def _is_local(definition: Node) -> bool:
+    """Return whether a definition is a parameter, or within the body of a function."""
+    around = list(ancestors(definition))
+    return any("parameter" in each.type for each in around) or any(
+        outer.child_by_field_name("body") == inner and any(word in outer.type for word in _FUNCTION_WORDS)
+        for inner, outer in pairwise(around)
+    )
 
 
 def _scope(node: Node) -> int:

@@ -49,11 +49,11 @@ def next_edits(
     """
     cancel.raise_if_cancelled()
     proposed, chances = _proposed(request, gate, parsing)
-    here = request.edits[-1].line if request.edits else 0
+    here = request.edits[-1].line if request.edits and not request.elsewhere else 0
     sure = [_edit(each, chance) for each, chance in zip(proposed, chances, strict=True) if chance >= SURE_FROM]
     if sure:
         return tuple(sorted(without_overlaps(sure), key=lambda edit: _order(edit.line, here)))
-    if writer is not None and (written := writer.candidates(request, cancel)):
+    if writer is not None and not request.elsewhere and (written := writer.candidates(request, cancel)):
         proposed, chances = _proposed(request, gate, parsing, written)
     judged: list[NextEdit] = []
     for rivals in _by_place([proposed[at] for at in worth_judging(chances)], here):
@@ -68,7 +68,8 @@ def _proposed(
     request: NextEditRequest, gate: Gate, parsing: Parsing, written: Sequence[Candidate] = ()
 ) -> tuple[list[Proposal], list[float]]:
     """Return the proposals that the user has not refused, and the probability of each by the rules alone."""
-    found = proposals(request.lines, request.edits, request.language, parsing, request.diagnostics, written)
+    told = request.language, parsing, request.diagnostics, request.elsewhere, request.path, written
+    found = proposals(request.lines, request.edits, *told)
     kept = [each for each in found if fingerprint(each.candidate.old, each.candidate.new) not in request.refused]
     return kept, [gate.rules.probability(each.rule_features()) for each in kept]
 
@@ -79,7 +80,11 @@ def _judged(
     """Return the probability of a proposal that the model judges; 0 if its texts are too long."""
     cancel.raise_if_cancelled()
     question = judge.question(
-        request.lines, request.edits, proposal.candidate, path=request.path, language=request.language
+        request.elsewhere or request.lines,
+        request.edits,
+        proposal.candidate,
+        path="" if request.elsewhere else request.path,
+        language=request.language,
     )
     if question.is_too_long:
         return 0.0

@@ -76,6 +76,8 @@ def proposals(
     language: str,
     parsing: Parsing,
     diagnostics: Sequence[Diagnostic] = (),
+    elsewhere: Sequence[str] = (),
+    path: str = "",
     written: Sequence[Candidate] = (),
 ) -> list[Proposal]:
     """Return what the last edits imply for the other lines, without what would add syntax errors.
@@ -86,21 +88,25 @@ def proposals(
         language: LSP language identifier.
         parsing: Way to call functions that parse text.
         diagnostics: What other tools report about the document.
+        elsewhere: Lines of another document, in which changes are sought instead of in this one: unless there are none,
+            only of names that lost their definition here.
+        path: Path of the edited document, which tells whether another one uses it.
         written: Candidates of a model that writes next edits.
 
     Raises:
         ParseLimitError: Parsing exceeded a bound.
         CancelledError: The token that `parsing` watches was cancelled.
     """
-    found = _nearest(candidates(lines, edits, parsing.raise_if_cancelled, diagnostics, written), lines, edits)
+    found = candidates(lines, edits, parsing.raise_if_cancelled, diagnostics, elsewhere, written)
+    found = _nearest(found, elsewhere or lines, edits)
     if not found:
         return []
-    came = words([line for edit in edits for line in edit.new])
-    facts = parsing(syntax_of_changes, list(lines), undone(lines, edits), language, found)
+    came, before = words([line for edit in edits for line in edit.new]), undone(lines, edits)
+    facts = parsing(syntax_of_changes, list(lines), before, language, found, list(elsewhere), path)
     return [
         Proposal(candidate, syntax, len(edits) - 1 - candidate.edit, edits[candidate.edit], came)
         for candidate, syntax in zip(found, facts, strict=True)
-        if not syntax.breaks and (syntax.orphan or not _is_bold(candidate, edits))
+        if not syntax.breaks and (syntax.orphan or not (elsewhere or _is_bold(candidate, edits)))
     ]
 
 

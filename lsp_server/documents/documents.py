@@ -126,7 +126,7 @@ class Document:
 
 
 class DocumentStore:
-    """All open documents, and the order of cells in their notebooks.
+    """All open documents, those that were opened or changed last at the end, and the order of cells in notebooks.
 
     Attributes:
         encoding: Unit of the columns in the client's positions.
@@ -178,9 +178,10 @@ class DocumentStore:
 
     def change(self, params: types.DidChangeTextDocumentParams) -> tuple[Document, list[Edit]] | None:
         """Apply a client's changes; return the document and its edits, None if it is not open."""
-        document = self._documents.get(params.text_document.uri)
+        document = self._documents.pop(params.text_document.uri, None)
         if document is None:
             return None
+        self._documents[document.uri] = document
         return document, document.apply(params.content_changes, params.text_document.version)
 
     def words(self) -> set[str]:

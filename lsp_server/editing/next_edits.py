@@ -1,17 +1,22 @@
-"""Next edits: finds them for a document, names them for the client, and remembers which the user refused or undid."""
+"""Next edits: finds them, names them for the client, and remembers which the user refused or undid.
+
+What the edits of a document imply for itself goes first, then what those of other open documents imply for it, then
+what these or its own edits imply for others.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from typing import Any
 from uuid import uuid4
 
 from lsprotocol import types
 
-from completion.edits import NextEdit, NextEditRequest, NextEdits
+from completion.edits import NextEdit, NextEditRequest, NextEdits, lost_words
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Place
 from lsp_server.messages import ACCEPTED_NEXT_EDIT_COMMAND, NextEditQuery
@@ -20,6 +25,15 @@ from lsp_server.suggesting.request_policy import RequestPolicy
 
 MAX_REMEMBERED = 1_000
 """Maximum number of edits remembered as refused, as accepted, and as offered: those that a client may still name."""
+
+MAX_OTHERS = 4
+"""Maximum number of other open documents that edits are found in, or because of, those that were changed last."""
+
+MAX_OTHER_CHARACTERS = 100_000
+"""Maximum length of each of them, and of the document whose edits are found in them."""
+
+MAX_PAIRS = 3
+"""Maximum number of pairs of documents, one with edits and one that uses what they took away, of one request."""
 
 PAUSE_S = 0.03
 """Time to wait for a further key, in seconds: what it would outdate at once is not even begun."""
@@ -71,36 +85,65 @@ class NextEditor:
         self._offered: OrderedDict[str, tuple[_Name, NextEdit]] = OrderedDict()
         self._accepted: OrderedDict[_Name, NextEdit] = OrderedDict()
 
-    async def edits(self, document: Document, path: str, *, invoked: bool = True) -> list[OfferedEdit]:
-        """Return the edits to propose for the document as it is now; none if it changes meanwhile.
+    async def edits(
+        self,
+        document: Document,
+        path: str,
+        *,
+        invoked: bool = True,
+        others: Iterable[tuple[Document, str]] = (),
+        elsewhere: bool = False,
+    ) -> list[OfferedEdit]:
+        """Return the edits to propose for the documents as they are now; none if the first one changes meanwhile.
 
         An automatic request waits `PAUSE_S` for a further key. Only a manual one finds edits that the user has undone.
+
+        Args:
+            document: The document in front.
+            path: Its path in the workspace.
+            invoked: Whether the request is manual.
+            others: Other open documents of like languages with their paths, those that were changed last first.
+            elsewhere: Whether the edits may be of these, too: all are of one document.
         """
         version = document.version
         await asyncio.sleep(0.0 if invoked else PAUSE_S)
-        if document.version != version or not (made := document.edits.edits(document.lines)):
+        if document.version == version:
+            pairs = _pairs((document, path), others, elsewhere=elsewhere)
+            for edited, where, target in chain([(document, path, document)], pairs):
+                offered = await self._offers(edited, where, target, invoked=invoked)
+                if document.version != version:
+                    return []
+                if offered:
+                    return offered
+        return []
+
+    async def _offers(self, edited: Document, path: str, target: Document, *, invoked: bool) -> list[OfferedEdit]:
+        """Return what the edits of one document imply for itself or another one; none if one of both changes."""
+        versions = edited.version, target.version
+        if not (made := edited.edits.edits(edited.lines)):
             return []
-        self._note_undone(document)
-        hidden = (name for name in self._refused if name[0] == document.uri and self._hides(name, invoked=invoked))
+        self._note_undone(target)
+        hidden = (name for name in self._refused if name[0] == target.uri and self._hides(name, invoked=invoked))
         found = await self._find(
             NextEditRequest(
-                lines=document.lines.without_ends(),
+                lines=edited.lines.without_ends(),
                 edits=made,
-                language=document.language,
+                language=target.language,
                 path=path,
-                document=document.uri,
-                diagnostics=document.diagnostics,
+                document=edited.uri,
+                diagnostics=target.diagnostics,
                 refused=tuple(fingerprint for _, fingerprint in hidden),
                 invoked=invoked,
+                elsewhere=() if target is edited else target.lines.without_ends(),
             )
         )
-        if document.version != version:
+        if (edited.version, target.version) != versions:
             return []
         offered = []
         for edit in found.edits:
-            name = document.uri, edit.fingerprint
-            if _fits(document, edit) and not self._hides(name, invoked=invoked):  # it may have been refused meanwhile
-                offered.append(_offer(document, edit))
+            name = target.uri, edit.fingerprint
+            if _fits(target, edit) and not self._hides(name, invoked=invoked):  # it may have been refused meanwhile
+                offered.append(_offer(target, edit))
                 _remember(self._offered, offered[-1].id, (name, edit))
         return offered
 
@@ -135,6 +178,25 @@ def is_wanted(query: NextEditQuery, document: Document, mode: NextEditMode, poli
     is_silent = policy.quiet.silence(document) is not None and not query.invoked
     is_current = query.version in (None, document.version)
     return is_current and mode in modes and not is_silent and policy.refusal(document, Place(0, 0)) is None
+
+
+def _pairs(
+    first: tuple[Document, str], others: Iterable[tuple[Document, str]], *, elsewhere: bool
+) -> Iterator[tuple[Document, str, Document]]:
+    """Yield documents with edits, with their paths, and those that have a word which the edits took away.
+
+    Those for the first document go first.
+    """
+    near = [each for each in (first, *islice(others, MAX_OTHERS)) if len(each[0].lines) <= MAX_OTHER_CHARACTERS]
+    lost = [(each, path, lost_words(each.edits.edits(each.lines))) for each, path in near]
+    pairs = (
+        (edited, path, target)
+        for target, text in [(each, each.lines.text()) for each, _ in near]
+        if elsewhere or target is first[0]
+        for edited, path, words in lost
+        if edited is not target and any(word in text for word in words)
+    )
+    yield from islice(pairs, MAX_PAIRS)
 
 
 def _fits(document: Document, edit: NextEdit) -> bool:

@@ -1,5 +1,6 @@
-// The next edit: what the user's last edits imply for other lines, shown as a dim diff. The first Tab jumps to it, the
-// next one applies it, Escape refuses it for good. A suggestion at the cursor goes first: package.json binds the keys.
+// The next edit: what the user's last edits imply for other lines, shown as a dim diff. The first Tab jumps to it, also in
+// another document, the next one applies it, Escape refuses it for good. A suggestion at the cursor goes first:
+// package.json binds the keys.
 
 import * as vscode from "vscode";
 import type { LanguageClient, Range } from "vscode-languageclient/node";
@@ -28,9 +29,10 @@ interface RawEdit {
   readonly command: { readonly command: string; readonly arguments?: readonly unknown[] };
 }
 
-/** An edit on the screen. */
+/** An edit on the screen, in the editor in front; a hint there if it is of another document. */
 interface Shown {
   readonly editor: vscode.TextEditor;
+  readonly document: vscode.TextDocument;
   readonly range: vscode.Range;
   readonly raw: RawEdit;
 }
@@ -50,7 +52,9 @@ export class NextEdits implements vscode.Disposable {
     vscode.workspace.onDidChangeTextDocument((event) => { this.onChange(event); }),
     vscode.languages.onDidChangeDiagnostics(({ uris }) => { this.onDiagnostics(uris); }),
     vscode.window.onDidChangeActiveTextEditor((editor) => {
-      this.hide();
+      if (!editor || editor !== this.shown?.editor) { // not after a jump
+        this.hide();
+      }
       this.onDiagnostics(editor ? [editor.document.uri] : []); // those that changed in the background
     }),
     vscode.window.onDidChangeTextEditorSelection(({ kind }) => {
@@ -83,8 +87,10 @@ export class NextEdits implements vscode.Disposable {
       const { edits } = await client.sendRequest<{ edits: RawEdit[] }>(METHOD, params, running.token);
       const [raw] = edits;
       const isPassed = kind === vscode.InlineCompletionTriggerKind.Automatic && raw && nameOf(raw) === this.passed;
-      if (raw && !isPassed && this.running === running && editor === vscode.window.activeTextEditor) {
-        await this.show({ editor, range: client.protocol2CodeConverter.asRange(raw.range), raw });
+      const named = raw && client.protocol2CodeConverter.asUri(raw.textDocument.uri).toString();
+      const target = vscode.workspace.textDocuments.find((each) => each.uri.toString() === named);
+      if (raw && target && !isPassed && this.running === running && editor === vscode.window.activeTextEditor) {
+        await this.show({ editor, document: target, range: client.protocol2CodeConverter.asRange(raw.range), raw });
       }
     } catch (error) {
       if (!running.token.isCancellationRequested) {
@@ -102,8 +108,14 @@ export class NextEdits implements vscode.Disposable {
       this.hide();
       return;
     }
-    const { editor, range, raw } = shown;
+    const { editor, document, range, raw } = shown;
     this.isFollowing = true;
+    if (editor.document !== document) {
+      this.hide();
+      const selection = new vscode.Selection(range.start, range.start);
+      await this.show({ ...shown, editor: await vscode.window.showTextDocument(document, { selection }) });
+      return;
+    }
     if (editor.selection.active.line !== range.start.line) {
       editor.selection = new vscode.Selection(range.start, range.start);
       editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
@@ -176,19 +188,21 @@ export class NextEdits implements vscode.Disposable {
   }
 
   /** Return whether Tab is the edit's key at the cursor: in its first line, after another edit, or where it indents none. */
-  private takesTab({ editor, range }: Shown): boolean {
+  private takesTab({ editor, document, range }: Shown): boolean {
     const { line, character } = editor.selection.active;
     const indentation = editor.document.lineAt(line).firstNonWhitespaceCharacterIndex;
-    return this.isFollowing || line === range.start.line || character > indentation;
+    const isThere = editor.document === document && line === range.start.line;
+    return this.isFollowing || isThere || character > indentation;
   }
 
   private draw(): void {
     if (!this.shown) {
       return;
     }
-    const { editor, range } = this.shown;
+    const { editor, document, range } = this.shown;
     void setContext(TAB, this.takesTab(this.shown));
-    const isVisible = editor.visibleRanges.some((part) => part.start.line <= range.start.line && range.start.line <= part.end.line);
+    const isVisible = editor.document === document
+      && editor.visibleRanges.some((part) => part.start.line <= range.start.line && range.start.line <= part.end.line);
     const { old, added } = isVisible ? diffOf(this.shown) : { old: [], added: [hintOf(this.shown)] };
     editor.setDecorations(this.old, old);
     editor.setDecorations(this.added, added);
@@ -245,7 +259,7 @@ function nameOf({ textDocument, oldText, text }: RawEdit): string {
 }
 
 /** Return whether the document has the version and the text that an edit names. */
-function isCurrent({ editor: { document }, range, raw }: Shown): boolean {
+function isCurrent({ document, range, raw }: Shown): boolean {
   return document.version === raw.textDocument.version && document.getText(range) === raw.oldText;
 }
 
@@ -263,10 +277,11 @@ function diffOf({ range, raw }: Shown): { old: vscode.Range[]; added: vscode.Dec
 }
 
 /** Return a hint at the cursor for an edit that is off the screen. */
-function hintOf({ editor, range, raw }: Shown): vscode.DecorationOptions {
+function hintOf({ editor, document, range, raw }: Shown): vscode.DecorationOptions {
   const { line } = editor.selection.active;
   const summary = summaryOf(raw.oldText.split(/\r?\n/), raw.text.split(/\r?\n/));
-  return textAfter(editor.document.lineAt(line).range.end, `  → line ${range.start.line + 1}: ${summary}`);
+  const place = editor.document === document ? "line " : `${vscode.workspace.asRelativePath(document.uri)}:`;
+  return textAfter(editor.document.lineAt(line).range.end, `  → ${place}${range.start.line + 1}: ${summary}`);
 }
 
 function textAfter(position: vscode.Position, contentText: string): vscode.DecorationOptions {

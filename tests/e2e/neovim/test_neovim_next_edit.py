@@ -193,3 +193,45 @@ def test_a_diagnostic_that_came_in_the_background_recalls_it_when_the_buffer_is_
     report(older, bufnr)
     older.command(f"buffer {bufnr}")
     wait_for_edit(older, 13)
+
+
+def test_tab_jumps_to_an_edit_of_another_buffer_and_one_undo_takes_it_back_there(edit, tmp_path):
+    neovim = edit("def load_all(path):\n    return open(path).read()\n", name="store.py")
+    used = "import os\n\nfrom store import load_all\n\nprint(load_all(os.sep))\n"
+    (tmp_path / "main.py").write_text(used, encoding="utf-8")
+    neovim.command(f"cd {tmp_path}")
+    neovim.command("edit main.py")
+    neovim.command("buffer store.py")
+    neovim.type("gg0wciwread_all<Esc>")
+    hint = "def read_all(path):  → main.py:3: from store import read_all"
+    neovim.wait_for(lambda: hint in neovim.screen.lines(), "hint with the file and the line")
+    assert neovim.lua(f"return {ROW}") == 1
+    neovim.type("<Tab>")
+    neovim.wait_for_lua("vim.fn.expand('%:t') == 'main.py' and vim.fn.line('.') == 3", "jump to the other buffer")
+    wait_for_edit(neovim, 3)
+    assert neovim.lines() == used.splitlines(), "a jump changes nothing"
+    neovim.type("<Tab>")
+    apply(neovim, 5)
+    wait_for_none(neovim)
+    assert neovim.lines() == used.replace("load_all", "read_all").splitlines()
+    neovim.type("uu")
+    neovim.wait_for_lua("vim.fn.getline(3) == 'from store import load_all'", "undone edits")
+    assert neovim.lines() == used.splitlines()
+    neovim.command("buffer store.py")
+    assert neovim.lines()[0] == "def read_all(path):", "each file has its own undo"
+    neovim.type("u")
+    neovim.wait_for_lua("vim.fn.getline(1) == 'def load_all(path):'", "undone rename")
+
+
+def test_a_refused_edit_of_another_buffer_never_comes_back(edit, tmp_path):
+    neovim = edit("def load_all(path):\n    return path\n", name="store.py", options="keys = { refuse_edit = 'X' }")
+    (tmp_path / "main.py").write_text("from store import load_all\n", encoding="utf-8")
+    neovim.command(f"edit {tmp_path}/main.py")
+    neovim.command("buffer store.py")
+    neovim.type("gg0wciwread_all<Esc>")
+    neovim.wait_for(lambda: any("main.py:1: from store" in line for line in neovim.screen.lines()), "hint")
+    neovim.type("X")
+    wait_for_none(neovim)
+    neovim.command("Draftline next_edit")
+    wait_for_none(neovim)
+    assert neovim.lua("return vim.fn.expand('%:t')") == "store.py"

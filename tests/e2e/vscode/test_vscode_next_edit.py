@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -24,6 +25,7 @@ CHANGING = r"""[...document.querySelectorAll('.part.editor .view-line')]
 OBSERVED = """.observe(document.querySelector('.part.editor .view-lines'),
   { subtree: true, childList: true, attributes: true })"""
 IMPORT = "import jsonlib\n"
+NUMBERS = itertools.count()  # all tests open their files in one window
 LATER = "".join(f"\nvalue_{name} = 0\n" for name in "abcdef")  # as many as the rules learn from
 
 
@@ -190,3 +192,49 @@ def test_tab_indents_where_it_indents_a_line(edit):
     wait_for_added(window, "fastjson")
     window.press("Tab")
     window.wait_for_line("    import fastjson")
+
+
+@pytest.fixture
+def renamed_elsewhere(edit, window):
+    """A window after a function was renamed that another open document uses, and the names of both files."""
+    store, main = (f"{name}_{next(NUMBERS)}.py" for name in ("store", "main"))
+    (window.folder / store).write_text("def load_all(path):\n    return open(path).read()\n", encoding="utf-8")
+    edit("import os\n\nfrom store import load_all\n\nprint(load_all(os.sep))\n", main)
+    window.open(window.folder / store)
+    window.press("Control+Home", *["ArrowRight"] * 4, *["Shift+ArrowRight"] * len("load_all"))
+    window.type("read_all")
+    window.press("Home", "ArrowRight")  # within a word, where no suggestion appears and Tab indents no line
+    wait_for_added(window, f"  → {main}:3: from store import read_all")
+    return window, store, main
+
+
+def test_tab_jumps_to_an_edit_of_another_document_and_one_undo_takes_it_back_there(renamed_elsewhere):
+    window, store, _ = renamed_elsewhere
+    window.press("Tab")
+    wait_for_cursor(window, 3)
+    wait_for_edit_of(window, "from store import load_all")
+    window.press("Tab")
+    window.wait_for_line("from store import read_all")
+    wait_for_edit_of(window, "print(load_all(os.sep))")
+    window.press("Tab")
+    wait_for_cursor(window, 5)
+    window.press("Tab")
+    window.wait_for_line("print(read_all(os.sep))")
+    wait_for_added(window, "")
+    window.press("Control+z", "Control+z")
+    window.wait_for_line("from store import load_all")
+    assert "print(load_all(os.sep))" in window.lines()
+    window.page.click(f".tab[data-resource-name='{store}']")
+    window.wait_for_line("def read_all(path):")
+    window.press("Control+z")
+    window.wait_for_line("def load_all(path):")
+
+
+def test_a_refused_edit_of_another_document_never_comes_back(renamed_elsewhere):
+    window, _, main = renamed_elsewhere
+    window.press("Escape")
+    wait_for_added(window, f"  → {main}:5: print(read_all(os.sep))")
+    window.press("Escape")
+    wait_for_added(window, "")
+    window.command("Request the Next Edit")
+    wait_for_added(window, "")

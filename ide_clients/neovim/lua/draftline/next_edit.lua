@@ -1,6 +1,6 @@
 -- The next edit: what the user's last edits imply for other lines, shown as a dim diff in normal mode. The first Tab jumps
--- to it, the next one applies it; the user may map a key that refuses it for good. In insert mode the suggestion at the
--- cursor goes first.
+-- to it, also in another buffer, the next one applies it; the user may map a key that refuses it for good. In insert mode
+-- the suggestion at the cursor goes first.
 
 local config = require("draftline.config")
 local ghost = require("draftline.ghost")
@@ -16,17 +16,19 @@ local namespace = vim.api.nvim_create_namespace("draftline.next_edit")
 
 ---@class draftline.NextEdit
 ---@field bufnr integer
+---@field here integer the buffer in front, which another one's edit is a hint in
 ---@field first integer first row
 ---@field old string[] text that it replaces, from the first column of `first` on
 ---@field new string[] text in its place
 ---@field command lsp.Command
 ---@field id string
----@field tick integer the changedtick of the buffer
+---@field tick integer the changedtick of the buffer in front
 ---@field version integer the document's version for the server
+---@field location lsp.Location where it is
 ---@field restore fun() gives the keys back
 
 local shown = nil ---@type draftline.NextEdit?
-local pending = nil ---@type { bufnr: integer, tick: integer, cancel: fun() }? the running request
+local pending = nil ---@type { here: integer, tick: integer, cancel: fun() }? the running request
 local timer = assert(vim.uv.new_timer())
 local told = {} ---@type table<integer, table> the diagnostics that the server knows, by buffer
 local telling = assert(vim.uv.new_timer())
@@ -72,8 +74,8 @@ local function changed(old, new)
   return start, #old - same, new:sub(start + 1, #new - same)
 end
 
-local function mark(edit, row, column, options)
-  vim.api.nvim_buf_set_extmark(edit.bufnr, namespace, row, column, options)
+local function mark(edit, ...)
+  vim.api.nvim_buf_set_extmark(edit.here, namespace, ...)
 end
 
 local function draw_line(edit)
@@ -104,11 +106,12 @@ local function summary(edit)
 end
 
 local function draw(edit)
-  vim.api.nvim_buf_clear_namespace(edit.bufnr, namespace, 0, -1)
-  local line = edit.first + 1
+  vim.api.nvim_buf_clear_namespace(edit.here, namespace, 0, -1)
+  local line, is_here = edit.first + 1, edit.here == edit.bufnr
   local is_visible = vim.fn.line("w0") <= line and line <= vim.fn.line("w$") and vim.fn.foldclosed(line) == -1
-  if not is_visible then
-    local hint = (" → line %d: %s"):format(line, summary(edit))
+  if not (is_here and is_visible) then
+    local place = is_here and "line " or vim.fn.pathshorten(vim.fn.bufname(edit.bufnr)) .. ":"
+    local hint = (" → %s%d: %s"):format(place, line, summary(edit))
     mark(edit, vim.fn.line(".") - 1, 0, { virt_text = { { hint, "DraftlineEditNew" } } })
   elseif #edit.old == 1 and #edit.new == 1 then
     draw_line(edit)
@@ -127,9 +130,9 @@ function M.hide()
     pending.cancel()
     pending = nil
   end
-  if edit and vim.api.nvim_buf_is_valid(edit.bufnr) then
+  if edit and vim.api.nvim_buf_is_valid(edit.here) then
     edit.restore()
-    vim.api.nvim_buf_clear_namespace(edit.bufnr, namespace, 0, -1)
+    vim.api.nvim_buf_clear_namespace(edit.here, namespace, 0, -1)
   end
   return edit
 end
@@ -149,16 +152,25 @@ local function tell(edit, command)
   end
 end
 
+local function show(edit)
+  shown = edit
+  edit.here = vim.api.nvim_get_current_buf()
+  edit.tick = vim.api.nvim_buf_get_changedtick(edit.here)
+  draw(edit)
+  local chosen = config.options.keys
+  local given = { accept = chosen.accept_edit, refuse = chosen.refuse_edit }
+  edit.restore = keys.take_for_edit(edit.here, M.accept, M.refuse, given)
+end
+
 --- Jump to the edit. If the cursor is there, apply it; one undo takes it back.
 function M.accept()
   local edit = shown
   if not edit or not is_current(edit) then
     M.hide()
-  elseif vim.fn.line(".") ~= edit.first + 1 or vim.fn.foldclosed(".") ~= -1 then
-    vim.cmd("normal! m'")
-    vim.api.nvim_win_set_cursor(0, { edit.first + 1, 0 })
-    vim.cmd("normal! zv")
-    draw(edit)
+  elseif edit.here ~= edit.bufnr or vim.fn.line(".") ~= edit.first + 1 or vim.fn.foldclosed(".") ~= -1 then
+    M.hide() -- the keys are those of another buffer
+    vim.lsp.util.show_document(edit.location, "utf-8", { reuse_win = edit.here ~= edit.bufnr })
+    show(edit)
   else
     M.hide()
     vim.api.nvim_buf_set_text(edit.bufnr, edit.first, 0, last_row(edit), #edit.old[#edit.old], edit.new)
@@ -174,23 +186,15 @@ function M.refuse()
   end
 end
 
-local function show(edit)
-  shown = edit
-  draw(edit)
-  local chosen = config.options.keys
-  local given = { accept = chosen.accept_edit, refuse = chosen.refuse_edit }
-  edit.restore = keys.take_for_edit(edit.bufnr, M.accept, M.refuse, given)
-end
-
 local function on_reply(bufnr, result)
   local is_here = vim.api.nvim_get_current_buf() == bufnr and vim.api.nvim_get_mode().mode == "n"
   local given = result and result.edits[1]
-  local is_free = require("draftline.selection").state() == nil -- an edit by an instruction has the same keys
-  if not given or not is_here or not is_free then
+  if not given or not is_here or require("draftline.selection").state() then -- an edit by an instruction has these keys
     return
   end
-  local edit = { bufnr = bufnr, first = given.range.start.line, id = given.id, command = given.command }
-  edit.tick, edit.version = vim.api.nvim_buf_get_changedtick(bufnr), given.textDocument.version
+  local edit = { first = given.range.start.line, id = given.id, command = given.command }
+  edit.bufnr, edit.version = vim.uri_to_bufnr(given.textDocument.uri), given.textDocument.version
+  edit.location = { uri = given.textDocument.uri, range = given.range }
   edit.old, edit.new = lines_of(given.oldText), lines_of(given.text)
   if is_current(edit) then
     show(edit)
@@ -207,7 +211,7 @@ function M.request(kind)
     return
   end
   local params = { textDocument = { uri = vim.uri_from_bufnr(bufnr) }, context = { triggerKind = kind or server.INVOKED } }
-  local this = { bufnr = bufnr, tick = vim.api.nvim_buf_get_changedtick(bufnr) }
+  local this = { here = bufnr, tick = vim.api.nvim_buf_get_changedtick(bufnr) }
   pending = this
   local _, request = client:request(METHOD, params, function(_, result)
     if pending == this then
@@ -225,7 +229,7 @@ end
 local function on_change()
   local tick = vim.api.nvim_buf_get_changedtick(0)
   local known = pending or shown
-  if known and known.bufnr == vim.api.nvim_get_current_buf() and known.tick == tick then
+  if known and known.here == vim.api.nvim_get_current_buf() and known.tick == tick then
     return -- this text's edit is requested or shown already: an edit was applied
   end
   M.hide()
@@ -264,16 +268,12 @@ local function tell_diagnostics()
   end
 end
 
--- Links only: `:colorscheme` clears other attributes.
-local function define_highlights()
-  vim.api.nvim_set_hl(0, "DraftlineEditOld", { link = "@markup.strikethrough", default = true })
-  vim.api.nvim_set_hl(0, "DraftlineEditNew", { link = "Comment", default = true })
-end
-
 --- Watch a buffer and propose edits in it.
 ---@param bufnr integer
 function M.attach(bufnr)
-  define_highlights()
+  -- Links only: `:colorscheme` clears other attributes.
+  vim.api.nvim_set_hl(0, "DraftlineEditOld", { link = "@markup.strikethrough", default = true })
+  vim.api.nvim_set_hl(0, "DraftlineEditNew", { link = "Comment", default = true })
   local group = vim.api.nvim_create_augroup("draftline.next_edit." .. bufnr, {})
   local function on(events, callback)
     vim.api.nvim_create_autocmd(events, { group = group, buffer = bufnr, callback = callback })
