@@ -224,7 +224,7 @@ class Connection:
         """Return what a text says, whose numbers are finite."""
         try:
             check_nesting(text)
-            return json.loads(text, parse_float=_finite, parse_constant=_finite)
+            return json.loads(text.decode("utf-8-sig"), parse_float=_finite, parse_constant=_finite)
         except ValueError as error:
             raise self._unreadable() from error
 

@@ -188,11 +188,13 @@ def _pairs(
     Those for the first document go first.
     """
     near = [each for each in (first, *islice(others, MAX_OTHERS)) if len(each[0].lines) <= MAX_OTHER_CHARACTERS]
-    lost = [(each, path, lost_words(each.edits.edits(each.lines))) for each, path in near]
+    taken = ((each, path, lost_words(each.edits.edits(each.lines))) for each, path in near)
+    lost = [each for each in taken if each[-1]]
     pairs = (
         (edited, path, target)
-        for target, text in [(each, each.lines.text()) for each, _ in near]
+        for target, _ in (near if lost else ())
         if elsewhere or target is first[0]
+        for text in [target.lines.text()]
         for edited, path, words in lost
         if edited is not target and any(word in text for word in words)
     )

@@ -368,8 +368,9 @@ def test_another_kind_of_server(server, tiny_gguf):
         (b'404 Not Found\r\n\r\n{"detail":"Not Found"}', r"has no /props \(HTTP 404\). Correct the engine's kind, or"),
         (b"413 Content Too Large\r\n\r\n<html>", r"refuses the request with HTTP 413: no explanation"),
         (b"400 Bad Request\r\n\r\n" + b"[" * 100_000, r"refuses the request with HTTP 400: no explanation"),
+        (b"400 Bad\r\n\r\n" + f'["\u2200",{"[" * 3000}'.encode("utf-16-le"), r"with HTTP 400: no explanation"),
     ],
-    ids=["moved", "missing", "large", "nested"],
+    ids=["moved", "missing", "large", "nested", "nested, with a quote's byte in a string of UTF-16"],
 )
 def test_a_refusal_says_what_to_correct_as_far_as_it_is_known(server, tiny_gguf, reply, sentence):
     server.sends["/props"] = lambda each: each.send(b"HTTP/1.0 " + reply)
