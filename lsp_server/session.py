@@ -77,7 +77,7 @@ class Session:
         self._background: set[asyncio.Task[None]] = set()
         switched_off = SwitchedOff(state_file(OFF_FILE))
         self.quiet = QuietControls(self.status, self._settings.of, self.folders, switched_off, clock)
-        self.policy = RequestPolicy(self._settings.of, self.quiet, self._refusal_of_file, clock)
+        self.policy = RequestPolicy(self._settings.of, self.quiet, self._refusal_of_file, self.feed.consult, clock)
         self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_share)
         self.completer = InlineCompleter(
             source=lambda: self.engine.source,
@@ -189,14 +189,20 @@ class Session:
             elsewhere: Whether the edits may be of another document than the query names.
         """
         document = self.documents.get(query.uri)
-        if document is None or not self._wants_next_edits(query, document):
+        if document is None:
             return {"edits": []}
         family = family_of(document.language)
+        alike = [
+            one for one in reversed(list(self.documents)) if family_of(one.language) == family and not one.notebook
+        ]
+        for each in (document, *alike):
+            await self.policy.consult(each)
+        if not self._wants_next_edits(query, document):
+            return {"edits": []}
         others = (
             (other, self._builder.path_of(other))
-            for other in reversed(list(self.documents))
-            if other is not document and family_of(other.language) == family and not other.notebook
-            if self._wants_next_edits(replace(query, version=None), other)
+            for other in alike
+            if other is not document and self._wants_next_edits(replace(query, version=None), other)
         )
         edits = await self.next_editor.edits(
             document, self._builder.path_of(document), invoked=query.invoked, others=others, elsewhere=elsewhere
@@ -212,6 +218,7 @@ class Session:
         return EmptyReason.NOT_OPEN.sentence if document is None else self.quiet.switch(wanted, document)
 
     async def _prepare(self, document: Document, place: Place) -> None:
+        await self.policy.consult(document)
         if self.policy.refusal(document, place) is None and self.quiet.silence(document) is not EmptyReason.SNOOZED:
             settings, _ = self._settings.for_request(document)
             await self.engine.prepare(self._builder.build(document, place, settings))

@@ -31,6 +31,8 @@ _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _MIN_CHARACTERS, _MIN_BITS = 16, 3.5
 """Length, and entropy of a character, of a value that counts in any file; hexadecimal ones have twice the length."""
 _MIN_HEX_BITS = _MIN_TOKEN_BITS = 3.0
+_SLICE, _OVERLAP = 16_384, 2_048
+"""Characters that are searched at once, so that other threads of the process go on, and as many as no secret has."""
 
 
 def secret_in(text: str, *, is_suspect: bool) -> str:
@@ -40,9 +42,9 @@ def secret_in(text: str, *, is_suspect: bool) -> str:
         text: The text.
         is_suspect: Whether the file's name lets expect secrets: then short values count as well.
     """
-    if _KEY.search(text):
+    if any(_found(_KEY, text)):
         return "a private key"
-    tokens = (found[0] for found in _tokens().finditer(text))
+    tokens = (found[0] for found in _found(_tokens(), text))
     if any(_bits(token) > _MIN_TOKEN_BITS and not _PLACEHOLDER.search(token) for token in tokens):
         return "an access token"
     return "a password" if any(_is_random(value, is_suspect=is_suspect) for value in _values(text)) else ""
@@ -50,14 +52,26 @@ def secret_in(text: str, *, is_suspect: bool) -> str:
 
 def _values(text: str) -> Iterator[str]:
     """Yield what may be passwords: in addresses, and assigned to a name of one."""
-    yield from (found[1] for found in _ADDRESS.finditer(text))
+    yield from (found[1] for found in _found(_ADDRESS, text))
     folded = text.lower()
     folded = folded if len(folded) == len(text) else text
     for name in _NAMES:
-        for named in re.finditer(name, folded):
+        for named in _found(re.compile(name), folded):
             assigned = _VALUE.match(text, named.end())
             if assigned is not None and not folded.endswith(_PAGES, 0, named.start()):
                 yield assigned[1] or assigned[2]
+
+
+def _found(form: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern in a text, which is searched slice by slice."""
+    start = 0
+    while start < len(text):
+        end = start + _SLICE
+        found = form.search(text, start, end + _OVERLAP)
+        if found is not None and found.start() < end:
+            yield found
+            end = max(found.end(), found.start() + 1)
+        start = end
 
 
 def _is_random(value: str, *, is_suspect: bool) -> bool:

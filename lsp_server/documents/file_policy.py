@@ -44,6 +44,10 @@ class FilePolicy:
         for repository in self._repositories:
             repository.ask(paths)
 
+    def knows(self, path: Path) -> bool:
+        """Return whether `refusal` answers at once: else it may read ignore files, and wait for git."""
+        return all(each.knows(one) for each in self._repositories for one in {path, real_path(path)})
+
     def listed(self, is_current: Callable[[], bool]) -> list[str] | None:
         """Return the files below the folder that git does not ignore, relative to it; None where git cannot say."""
         return self._repositories[0].listed(is_current)

@@ -64,6 +64,7 @@ class WorkspaceFeed:
     _entered: set[FolderFile] = field(default_factory=set)  # documents in folders that became near since the last scan
     _scan_number: int = 0  # of the newest scan; older ones stop
     _rescanning: asyncio.Task[None] | None = None
+    _learning: dict[Path, asyncio.Task[None]] = field(default_factory=dict)  # what opened files are and hold
     _outbox: WorkspaceOutbox = field(init=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +83,19 @@ class WorkspaceFeed:
         holds_secret = path in self._secrets and not self.is_trusted(path)
         found = self._refusal(FolderFile(self.folders.home_of(path), path))
         return found or (EmptyReason.SECRET_FILE if holds_secret else None)
+
+    async def consult(self, uri: str) -> None:
+        """Wait until `refusal_of` answers at once: ignore files are read, and git is asked, on another thread.
+
+        Cancelling stops the wait alone, because others may wait for the same answer.
+        """
+        path = named_path(uri)
+        if path is None:
+            return
+        if (learning := self._learning.get(path)) is not None and not learning.done():
+            await asyncio.wait([learning])
+        if path_of(uri) is not None or self.folders.folder_of(path) is not None:
+            await self._consult(FolderFile(self.folders.home_of(path), path))
 
     def secret_of(self, uri: str) -> str:
         """Return the sentence that says why a document counts as secret, and what to do if it is not."""
@@ -118,8 +132,8 @@ class WorkspaceFeed:
     def opened(self, document: Document) -> None:
         """Send the file of an opened document and those next to it, for which the last scan may have had no room."""
         file = self.folders.document_file_of(document.uri)
-        if file is not None and not self._refusal(file):
-            self._holds_secret(file.path, document.lines.text())
+        if file is not None:
+            self._learning[file.path] = asyncio.create_task(self._learn(file, document.lines.text()))
         self.changed(document)
         is_wanted = file is not None and file in self._outbox.waiting and not self._is_loose(file)
         if file is not None and is_wanted and file.path.parent not in self._near:
@@ -147,6 +161,8 @@ class WorkspaceFeed:
             self._policies.pop(file.folder, None)
         else:
             self.changed(document)
+        if file is not None and (learning := self._learning.pop(file.path, None)) is not None:
+            learning.cancel()
         self._outbox.document_closed(document.uri)
 
     def folders_closed(self, uris: Iterable[str]) -> None:
@@ -183,11 +199,26 @@ class WorkspaceFeed:
             await asyncio.wait(tasks)
 
     def _tasks(self) -> list[asyncio.Task[None]]:
-        tasks = self._outbox.sending, self._rescanning, self._checking
+        tasks = self._outbox.sending, self._rescanning, self._checking, *self._learning.values()
         return [task for task in tasks if task is not None and not task.done()]
 
+    async def _consult(self, file: FolderFile) -> None:
+        policy = self._refreshed_policy(file)
+        if not policy.knows(file.path):
+            await asyncio.to_thread(policy.refusal, file.path, trusted=True)  # a name that says enough ends no search
+
+    async def _learn(self, file: FolderFile, text: str) -> None:
+        """Find out whether an opened file may be read and, if so, whether its text holds a secret."""
+        await self._consult(file)
+        if not self._refusal(file):
+            await asyncio.to_thread(self._holds_secret, file.path, text)
+
     def _refusal(self, file: FolderFile) -> EmptyReason | None:
-        """Return why a file may not be read. If its ignore files changed, search all folders for what they forbid now.
+        """Return why a file may not be read."""
+        return self._refreshed_policy(file).refusal(file.path, trusted=self.is_trusted(file.path))
+
+    def _refreshed_policy(self, file: FolderFile) -> FilePolicy:
+        """Return a file's policy. If its ignore files changed, search all folders for what they forbid now.
 
         Not every client says which files change on disk.
         """
@@ -196,7 +227,7 @@ class WorkspaceFeed:
             if self._rescanning is not None:
                 self._rescanning.cancel()
             self._rescanning = asyncio.create_task(self.scan())
-        return policy.refusal(file.path, trusted=self.is_trusted(file.path))
+        return policy
 
     def _holds_secret(self, path: Path, text: str) -> bool:
         """Note what a file's text holds that must not be read; return whether it does."""
@@ -239,6 +270,7 @@ class WorkspaceFeed:
 
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
+        await self._consult(file)
         is_inside = self.folders.home_of(file.path) == file.folder
         if not is_inside or self._refusal(file) or not self.may_send(file):
             return None, False

@@ -96,6 +96,7 @@ class SelectionEditor:
         document = self.documents.get(wanted.uri)
         if document is None:
             return EditOutcome(reason=EmptyReason.NOT_OPEN.sentence)
+        await self.policy.consult(document)
         start, end = (document.place(each) for each in (wanted.start, wanted.end))
         refusal = self.policy.refusal(document, start)
         source = self.source()

@@ -125,6 +125,9 @@ class InlineCompleter:
             state.clear()
 
     async def _decide(self, query: Query, state: DocumentState, turn: Turn) -> Answer:
+        await self.policy.consult(query.document)
+        if turn.superseded.is_set() or query.document.version != query.version:
+            return Answer(reason=EmptyReason.SUPERSEDED if turn.superseded.is_set() else EmptyReason.OUTDATED)
         refusal = self.policy.refusal(query.document, query.place)
         source = self.source()
         if refusal or source is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from lsp_server.documents.documents import Document
@@ -49,14 +49,20 @@ class RequestPolicy:
         settings: Callable[[str], Settings],
         quiet: QuietControls,
         refusal_of_file: Callable[[str], EmptyReason | None],
+        consult: Callable[[str], Awaitable[None]],
         clock: Callable[[], float],
     ) -> None:
         self._settings = settings
         self.quiet = quiet
         self._refusal_of_file = refusal_of_file
+        self._consult = consult
         self.clock = clock
         self._periods: dict[str, _QuietPeriod] = {}
         self.acceptance = AcceptanceGate(clock)
+
+    async def consult(self, document: Document) -> None:
+        """Wait until `refusal` answers at once; the document may change meanwhile."""
+        await self._consult(document.home)
 
     def refusal(self, document: Document, place: Place) -> EmptyReason | None:
         """Return why every request at a position is refused; None if requests are allowed."""

@@ -94,6 +94,8 @@ class ScriptedEditor:
         self.engine = ScriptedEngine()
         self.source = self.engine
         self.refusal = None
+        self.consulted = asyncio.Event()
+        self.consulted.set()
         self.clock = Clock()
         self.documents = DocumentStore()
         self.document = self.documents.open(types.TextDocumentItem(URI, language, 1, text))
@@ -106,7 +108,9 @@ class ScriptedEditor:
         folders = WorkspaceFolders()
         folders.add([types.WorkspaceFolder(folder, "")] if folder else [])
         self.quiet = QuietControls(status, lambda _uri: self.settings, folders, SwitchedOff(off_path), self.clock)
-        self.policy = RequestPolicy(lambda _uri: self.settings, self.quiet, lambda _uri: self.refusal, self.clock)
+        self.policy = RequestPolicy(
+            lambda _uri: self.settings, self.quiet, lambda _uri: self.refusal, self._consult, self.clock
+        )
         self.completer = InlineCompleter(
             source=lambda: self.source,
             policy=self.policy,
@@ -118,6 +122,10 @@ class ScriptedEditor:
     def settings_of(self, uri):
         """Return the settings for a document's request, and the arm of the experiment that they belong to."""
         return self.settings, NO_ARM
+
+    async def _consult(self, uri):
+        """Wait for what says why the file is refused."""
+        await self.consulted.wait()
 
     def _request(self, query):
         text = query.situation

@@ -42,20 +42,23 @@ class Git:
 
     top: Path
     index: Path
-    _known: dict[Path, tuple[Identity | None, bool]] = field(default_factory=dict)
+    _known: dict[Path, tuple[Identity | None, bool | None]] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Ask again about every path."""
         self._known.clear()
 
+    def knows(self, path: Path) -> bool:
+        """Return whether `ignores` need not ask git about a path, which may take its time."""
+        known = self._known.get(self._askable(path))
+        return known is not None and known[0] == identity_of(self.index)
+
     def ignores(self, path: Path) -> bool | None:
         """Return whether git ignores a path below the top folder; None if it cannot say."""
-        path, index = self._askable(path), identity_of(self.index)
-        known = self._known.get(path)
-        if known is None or known[0] != index:
+        if not self.knows(path):
             self.ask([path])
-            known = self._known.get(path)
-        return known[1] if known is not None and known[0] == index else None
+        _, is_ignored = self._known.get(self._askable(path), (None, None))
+        return is_ignored
 
     def ask(self, paths: Sequence[Path]) -> None:
         """Ask about several paths at once."""
@@ -66,9 +69,9 @@ class Git:
             return
         named = {b"./" + os.fsencode(path.relative_to(self.top)): path for path in askable}
         answer = _run(self.top, ("check-ignore", "-z", "--stdin"), _ANSWER_S, b"".join(name + b"\0" for name in named))
-        if answer is not None:
-            ignored = frozenset(answer.split(b"\0"))
-            self._known.update({path: (index, name in ignored) for name, path in named.items()})
+        ignored = frozenset((answer or b"").split(b"\0"))
+        says = {path: None if answer is None else name in ignored for name, path in named.items()}
+        self._known.update({path: (index, said) for path, said in says.items()})
 
     def _askable(self, path: Path) -> Path:
         """Return what git knows of a path: the link or the inner repository on the way to it, else the path itself."""

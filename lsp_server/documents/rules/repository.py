@@ -127,6 +127,14 @@ class Repository:
                 return True
         return False
 
+    def knows(self, path: Path) -> bool:
+        """Return whether `ignores` answers at once: the rules above the path are read, and git was asked about it."""
+        parts = self._parts(path)
+        inner = self._inner_top(parts)
+        is_read = not parts or parts[:-1] in self._folders
+        has_asked = not parts or self._says is None or self._says.knows(path)
+        return is_read and has_asked and (inner is None or (inner in self._inner and self._inner[inner].knows(path)))
+
     def ignores(self, path: Path, *, is_folder: bool) -> bool:
         """Return whether a path is ignored: by draftline's own ignore files, else by git, in inner repositories too.
 

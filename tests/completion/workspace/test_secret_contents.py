@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from completion.workspace.secret_contents import secret_in
+from completion.workspace.secret_contents import _SLICE, secret_in
 from completion.workspace.secret_files import is_secret, is_suspect
 
 PLANTED = 500
@@ -111,3 +111,10 @@ def test_a_short_value_counts_where_the_name_lets_expect_secrets(name, text):
 )  # fmt: skip
 def test_a_placeholder_is_no_secret_even_where_secrets_are_expected(text):
     assert not secret_in(text, is_suspect=True)
+
+
+@pytest.mark.parametrize("offset", range(-60, 8))
+def test_a_secret_on_the_border_of_two_slices_of_a_long_text_is_found(offset):
+    before = "x" * (_SLICE + offset) + "\n"
+    assert secret_in(f"{before}aws_access_key_id = AKIAQWERTZUIOP345678\n" + "y" * _SLICE, is_suspect=False)
+    assert not secret_in(f"{before}aws_access_key_name = AKIA\n" + "y" * _SLICE, is_suspect=False)

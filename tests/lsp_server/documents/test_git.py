@@ -4,6 +4,7 @@
 """
 
 import argparse
+import asyncio
 import os
 import random
 import shutil
@@ -12,10 +13,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from lsprotocol import types
 
+from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.file_policy import FilePolicy
-from lsp_server.documents.rules.git import listed
+from lsp_server.documents.rules.git import Git, listed
+from lsp_server.documents.workspace_feed import WorkspaceFeed
+from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
+from lsp_server.settings.table import Settings
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -144,6 +150,49 @@ def test_a_slow_git_is_waited_for_and_one_that_hangs_is_ended(repository, tmp_pa
     assert listed(repository) == [".gitignore"]
     assert "git did not answer" not in caplog.text
     assert listed(repository, lambda: False) is None
+
+
+def test_git_that_cannot_say_is_asked_once(repository, tmp_path, monkeypatch):
+    write(repository, "b.py")
+    (tmp_path / "bin").mkdir()
+    broken = tmp_path / "bin" / "git"
+    broken.write_text('#!/bin/sh\necho asked >> "$LOG"\nexit 128\n')
+    broken.chmod(0o755)
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    says = Git(repository, repository / ".git" / "index")
+    assert not says.knows(repository / "b.py")
+    assert [says.ignores(repository / "b.py") for _ in range(3)] == [None] * 3
+    assert says.knows(repository / "b.py")
+    assert (tmp_path / "log").read_text() == "asked\n"
+
+
+async def test_requests_and_other_messages_do_not_wait_on_the_event_loop_for_a_git_that_is_slow(
+    repository, tmp_path, monkeypatch
+):
+    write(repository, ".gitignore", text="b.py\n")
+    write(repository, "b.py")
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    slow = tmp_path / "bin" / "git"
+    slow.write_text(f'#!/bin/bash\nread -r _ < "$PIPE"\nexec {real} "$@"\n')
+    slow.chmod(0o755)
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("PIPE", str(tmp_path / "pipe"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    monkeypatch.setattr("lsp_server.documents.rules.git._ANSWER_S", 60.0)
+    folders, documents = WorkspaceFolders(), DocumentStore()
+    folders.add([types.WorkspaceFolder(repository.as_uri(), "project")])
+    sent = asyncio.Queue()
+    feed = WorkspaceFeed(folders, documents, sent.put, lambda _uri: Settings(), pause_s=0)
+    document = documents.open(types.TextDocumentItem((repository / "b.py").as_uri(), "python", 1, "x"))
+    feed.opened(document)  # returns while git waits for the pipe
+    consulted = asyncio.ensure_future(feed.consult(document.uri))
+    await asyncio.to_thread((tmp_path / "pipe").write_text, "go\n")
+    await consulted
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))  # what is known needs no git
+    assert feed.refusal_of(document.uri) is EmptyReason.IGNORED_FILE
+    await feed.close()
 
 
 def random_tree(root, rng, names):
