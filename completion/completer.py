@@ -25,6 +25,7 @@ from completion.prompt.pace import SHORT_BUDGET, PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import WARM_UP, Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
 from completion.syntax.brackets import Literal, enclosing_literal
+from completion.syntax.embedded import embedded
 from completion.syntax.parsing import Parsing
 from completion.workspace.workspaces import Workspaces
 from drafting.verifier import MODEL
@@ -174,13 +175,20 @@ class Completer(ABC):
         if request.in_comments and request.in_strings:
             return ""
         unwanted = {Literal.COMMENT: not request.in_comments, Literal.STRING: not request.in_strings}
-        found = enclosing_literal(request.prefix, request.language)
+        inside = embedded(request)
+        found = enclosing_literal(inside.prefix, inside.language)
         return found.value if found and unwanted[found] else ""
 
     def _laid_out(self, request: CompletionRequest, budget: PromptBudget) -> tuple[CompletionRequest, Prompt]:
         """Return the request with plain line feeds and snippets, and its prompt."""
         planned = self._with_snippets(normalised(request), budget.context_tokens)
         return planned, self._planner.plan(planned, budget)
+
+    @staticmethod
+    def _inside(planned: CompletionRequest, prompt: Prompt) -> CompletionRequest:
+        """Return the request in the language at the cursor; in the document's where the healed run is of both."""
+        inside = embedded(planned)
+        return inside if inside.prefix.endswith(prompt.healed.run) else planned
 
     def _shortened(self, planned: CompletionRequest) -> Prompt:
         """Return a prompt that is computed quickly, for a request that would wait too long for its own."""

@@ -138,7 +138,7 @@ class Engine(Completer):
         self._parsing.watch(cancel, request.document)
         with self._sessions.pinned(request.document):
             planned, prompt, session = self._plan(request)
-            open_grammar(planned, prompt.healed, self.grammars, self._parsing)
+            open_grammar(self._inside(planned, prompt), prompt.healed, self.grammars, self._parsing)
             session.prepare(prompt, request.cache, cancel)
             session.refresh(cancel)
 
@@ -201,7 +201,7 @@ class Engine(Completer):
         if self._is_cold(prompt, planned.cache, session):
             prompt = self._shortened(planned)
         room = session.capacity - len(prompt.tokens) - len(prompt.forced) - self._max_nodes
-        planned = replace(planned, max_tokens=min(planned.max_tokens, room))
+        planned = replace(self._inside(planned, prompt), max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned)
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)
         record.prompt_ready(prompt, plan, session.longest_chunk_ms)

@@ -67,6 +67,12 @@ def known_language(language: str, path: str = "") -> str:
     return (language_of(path) or known) if known in _UNNAMED else known
 
 
+def named_language(word: str) -> str:
+    """Return the language that a word of a document names: by an identifier, or a file's ending; "" for none."""
+    known = known_language(word)
+    return known if "endings" in rows().get(known, {}) else language_of(f"x.{word}")
+
+
 def family_of(language: str) -> str:
     """Return the language that a client's one is like: a file in C has a header in C++."""
     known = known_language(language)

@@ -37,8 +37,12 @@ FREE = ConstraintState(NOTHING_FORCED, None)
 def open_grammar(
     request: CompletionRequest, healed: HealedPrefix, grammars: Grammars, parsing: Parsing = IN_PROCESS
 ) -> GrammarConstraint:
-    """Open the grammar's constraint for a request, which starts where the prompt ends, before the healed run."""
-    language, before, after = request.language, healed.shown, request.suffix
+    """Open the grammar's constraint for a request, which starts where the prompt ends, before the healed run.
+
+    The text before the cursor may be in another language at first. Then the request has the last part of it only.
+    """
+    others = len(healed.shown) + len(healed.run) - len(request.prefix)
+    language, before, after = request.language, healed.shown[others:], request.suffix
     return GrammarConstraint(grammars, language, before, after, request.grammar, healed.run, parsing)
 
 

@@ -207,7 +207,7 @@ class RemoteEngine(Completer):
         with self._known_server(cancel):
             self._parsing.watch(cancel, request.document)
             planned, prompt = self._plan(request)
-            open_grammar(planned, prompt.healed, self.grammars, self._parsing)
+            open_grammar(self._inside(planned, prompt), prompt.healed, self.grammars, self._parsing)
             computed = self._cache.sent(request.document, prompt.tokens)
             self.remote.server.prepare(prompt.tokens, cancel)
             computed(None)
@@ -256,7 +256,7 @@ class RemoteEngine(Completer):
         if self._cache.is_cold(request.document, prompt.tokens):
             prompt = self._shortened(planned)
         room = self._capacity - len(prompt.tokens) - len(prompt.forced)
-        planned = replace(planned, max_tokens=min(planned.max_tokens, room))
+        planned = replace(self._inside(planned, prompt), max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
         return RemoteTask(
