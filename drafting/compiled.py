@@ -179,12 +179,14 @@ class Callback:
 
 def compiled(function: Function) -> Function:
     """Compile a function at its first call, with a cache on disk; it runs without the interpreter's global lock."""
-    return _kernel(function)
+    source: Any = function
 
+    def make() -> Function:
+        from drafting.machine_code.functions import entry  # noqa: PLC0415  (imports numba)
 
-def compiled_freely(function: Function) -> Function:
-    """Compile a function as `compiled` does, with sums in any order and no care for numbers that are not finite."""
-    return _kernel(function, fastmath=True)
+        return entry(function)
+
+    return cast("Function", Kernel(f"{source.__module__}:{source.__qualname__}", make))
 
 
 def compiled_within(function: Function) -> Function:
@@ -196,17 +198,6 @@ def compiled_within(function: Function) -> Function:
         return inner(function)
 
     return cast("Function", InnerKernel(make))
-
-
-def _kernel(function: Function, *, fastmath: bool = False) -> Function:
-    source: Any = function
-
-    def make() -> Function:
-        from drafting.machine_code.functions import entry  # noqa: PLC0415  (imports numba)
-
-        return entry(function, fastmath=fastmath)
-
-    return cast("Function", Kernel(f"{source.__module__}:{source.__qualname__}", make))
 
 
 def kernel_in(module: str, name: str) -> Any:  # noqa: ANN401  a function of any type

@@ -26,7 +26,7 @@ from completion.model.int8.kernels.sizes import CHANNELS, MAX_TILE_QUERIES, SCRA
 from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sequences, Sizes
 from completion.model.int8.packed_weights import PackedWeights
 from completion.model.int8.rows import joined_rows, prompt_rows, sequences_of, tree_rows, wanted_first
-from completion.model.logits import PanelLogits
+from completion.model.logits import DenseLogits
 from completion.model.rotary import RotaryTables
 from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray, own_zeros
@@ -122,7 +122,7 @@ class QuantizedTransformer:
             rows = prompt_rows(slots[start : start + MAX_ROWS], here)
             found.append(self._run(self._embedded(tokens[start : start + MAX_ROWS]), rows, [cache], cancel))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
-        return PanelLogits.joined(found, np.argsort(np.argsort(wanted // MAX_ROWS, kind="stable")))
+        return DenseLogits.joined(found, np.argsort(np.argsort(wanted // MAX_ROWS, kind="stable")))
 
     def score(
         self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
@@ -179,7 +179,7 @@ class QuantizedTransformer:
         caches: Sequence[KVCache],
         cancel: CancelToken,
         skipped: Sequence[int],
-    ) -> list[PanelLogits]:
+    ) -> list[DenseLogits]:
         """Compute a tree of each cache in one pass; return the logits of each.  inputs: # [rows, hidden] each."""
         counts = [len(each) for each in inputs]
         own = [
@@ -203,7 +203,7 @@ class QuantizedTransformer:
         embeddings, scale = _widened(self._embeddings[tokens]), self.architecture.embedding_scale
         return embeddings if scale == 1.0 else embeddings * np.float32(scale)
 
-    def _run(self, inputs: FloatArray, rows: RowsView, caches: Sequence[Int8Cache], cancel: CancelToken) -> PanelLogits:
+    def _run(self, inputs: FloatArray, rows: RowsView, caches: Sequence[Int8Cache], cancel: CancelToken) -> DenseLogits:
         """Run one pass over at most MAX_ROWS rows.  inputs: # [rows, hidden].
 
         Raises:
@@ -223,7 +223,7 @@ class QuantizedTransformer:
             buffers.x[: len(inputs)] = inputs
             self._run_layers(self._sizes, self._table, rows, sequences, buffers, outputs, cancel.address)
         cancel.raise_if_cancelled()
-        return PanelLogits(outputs.logits, outputs.largest, self.shape.vocabulary_size, len(inputs))
+        return DenseLogits(outputs.logits, self.shape.vocabulary_size, len(inputs), outputs.largest)
 
     def _run_layers(
         self,
