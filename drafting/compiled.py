@@ -33,32 +33,61 @@ class _State:
         self.lock = threading.RLock()
         self.before: Callable[[], object] | None = None
 
-    def made(self, make: Callable[[], Any]) -> Any:  # noqa: ANN401  numba's class
-        """Return a function of numba. The caller has the lock."""
-        before, self.before = self.before, None
-        if before is not None:
-            before()
-        return make()
-
 
 _state = _State()
 
 
-class Kernel:
-    """A function in machine code. It takes positional arguments only.
+class _Made:
+    """What numba makes at its first use.
 
     Args:
-        name: "module:name" of the function.
         make: Imports numba, and returns its compiled function.
     """
 
-    __slots__ = ("_compiled", "_make", "_natives", "name", "seen")
+    __slots__ = ("_compiled", "_make")
 
-    def __init__(self, name: str, make: Callable[[], Any]) -> None:
-        self.name = name
-        self.seen: dict[Shape, Seen] = {}
+    def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
         self._compiled: Any = None
+
+    @property
+    def compiled(self) -> Any:  # noqa: ANN401  numba's class
+        """Numba's function: a dispatcher, which compiles for new kinds of arguments, or a C function."""
+        with _state.lock:
+            if self._compiled is None:
+                before, _state.before = _state.before, None
+                if before is not None:
+                    before()
+                self._compiled = self._make()
+        return self._compiled
+
+
+class InnerKernel(_Made):
+    """A function in machine code that other compiled functions call."""
+
+    __slots__ = ()
+
+    @property
+    def _numba_type_(self) -> Any:  # noqa: ANN401  numba asks for it where another compiled function calls this one
+        from numba import types  # noqa: PLC0415  (numba is there already)
+
+        return types.Dispatcher(self.compiled)
+
+
+class Kernel(InnerKernel):
+    """A function in machine code that Python calls, too. It takes positional arguments only.
+
+    Args:
+        name: "module:name" of the function.
+        make: See `_Made`.
+    """
+
+    __slots__ = ("_natives", "name", "seen")
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        super().__init__(make)
+        self.name = name
+        self.seen: dict[Shape, Seen] = {}
         self._natives: dict[Shape, Native] = {}
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401  those of the function
@@ -81,20 +110,6 @@ class Kernel:
             self._note(arguments)
         return cast("Native", self.compiled)
 
-    @property
-    def compiled(self) -> Any:  # noqa: ANN401  numba's dispatcher
-        """Numba's function, which compiles for new kinds of arguments."""
-        with _state.lock:
-            if self._compiled is None:
-                self._compiled = _state.made(self._make)
-        return self._compiled
-
-    @property
-    def _numba_type_(self) -> Any:  # noqa: ANN401  numba asks for it where another compiled function calls this one
-        from numba import types  # noqa: PLC0415  (numba is there already)
-
-        return types.Dispatcher(self.compiled)
-
     def codes(self) -> list[Code]:
         """Return the code of the noted calls."""
         from drafting.machine_code.compiler import codes_of_kernel  # noqa: PLC0415  (imports numba)
@@ -115,51 +130,19 @@ class Kernel:
             _state.noted[self.name] = self
 
 
-class InnerKernel:
-    """A function in machine code that only other compiled functions call.
-
-    Args:
-        make: Imports numba, and returns its compiled function.
-    """
-
-    __slots__ = ("_compiled", "_make")
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
-        self._compiled: Any = None
-
-    @property
-    def _numba_type_(self) -> Any:  # noqa: ANN401  as that of `Kernel`
-        from numba import types  # noqa: PLC0415  (numba is there already)
-
-        with _state.lock:
-            if self._compiled is None:
-                self._compiled = _state.made(self._make)
-        return types.Dispatcher(self._compiled)
-
-
-class Callback:
+class Callback(_Made):
     """A function in machine code that C code calls.
 
     Args:
         name: "module:name" of the function.
-        make: Imports numba, and returns its C function.
+        make: See `_Made`.
     """
 
-    __slots__ = ("_compiled", "_make", "name")
+    __slots__ = ("name",)
 
     def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        super().__init__(make)
         self.name = name
-        self._make = make
-        self._compiled: Any = None
-
-    @property
-    def compiled(self) -> Any:  # noqa: ANN401  numba's C function
-        """Numba's function."""
-        with _state.lock:
-            if self._compiled is None:
-                self._compiled = _state.made(self._make)
-        return self._compiled
 
     @property
     def address(self) -> int:

@@ -18,20 +18,19 @@ emit_what_is_called()
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def entry(function: Function, *, nogil: bool = True, **options: object) -> Function:
+def entry(function: Function, *, nogil: bool = True) -> Function:
     """Compile a function that Python calls, at its first call, with numba's cache on disk.
 
     Args:
         function: The function.
         nogil: Whether it runs without the interpreter's global lock.
-        options: Others of `numba.njit`.
     """
-    return cast("Function", _compiled(function, cache=True, nogil=nogil, **options))
+    return cast("Function", _compiled(function, cache=True, nogil=nogil))
 
 
-def inner(function: Function, **options: object) -> Function:
-    """Compile a function that only compiled functions call, with the first of them. `options` are as for `entry`."""
-    return cast("Function", _compiled(function, no_cpython_wrapper=True, **options))
+def inner(function: Function) -> Function:
+    """Compile a function that only compiled functions call, with the first of them."""
+    return cast("Function", _compiled(function, no_cpython_wrapper=True))
 
 
 def _compiled(function: Callable[..., object], **options: object) -> Any:  # noqa: ANN401  numba's class
