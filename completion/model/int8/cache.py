@@ -17,11 +17,10 @@ from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
 
-move_slots = kernel_in("completion.model.int8.kernels.slot_moves", "move_slots")
-"""See `slot_moves`."""
-compress_slots = kernel_in("completion.model.int8.kernels.compressed_slots", "compress_slots")
-expand_slots = kernel_in("completion.model.int8.kernels.compressed_slots", "expand_slots")
-"""See `compressed_slots`."""
+move_slots, compress_slots, expand_slots = (
+    kernel_in("completion.model.int8.kernels.slots", name) for name in ("move_slots", "compress_slots", "expand_slots")
+)
+"""See `kernels.slots`."""
 _MEAN_SLOTS = 256  # number of first slots whose keys give the means of channels
 
 

@@ -192,6 +192,15 @@ store_bfloats = operation(types.void, types.int64, Floats)(
 )
 
 
+def _paired(b: ir.IRBuilder, low: ir.Value, high: ir.Value) -> ir.Value:
+    return b.or_(_round_to_bfloat(b, low), b.shl(_round_to_bfloat(b, high), INTS([16] * LANES)))
+
+
+store_bfloat_pairs = operation(types.void, types.int64, Floats, Floats)(  # each a word: its low and its high half
+    lambda b, at, low, high: b.store(_paired(b, low, high), pointer(b, at, 0, INTS), align=4)
+)
+
+
 def _fold(builder: ir.IRBuilder, value: ir.Value, combine: Emit) -> ir.Value:
     """Combine halves of a vector until one lane is left, in a fixed order."""
     width = LANES

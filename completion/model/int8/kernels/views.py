@@ -55,7 +55,7 @@ class Sequences(NamedTuple):
 
 
 class CompressedView(NamedTuple):
-    """One sequence's past in 8 bits; see `compressed_slots`.
+    """One sequence's past in 8 bits; see `kernels.slots`.
 
     Attributes:
         keys: Unrotated keys less the means.  # int8 [layers, kv_heads, slots, head_dim]
