@@ -35,7 +35,7 @@ class StoredTensor:
     def floats(self) -> FloatArray:
         """Return the numbers as float32."""
         if self.kind == "BF16":
-            return (self.values.astype(np.uint32) << np.uint32(16)).view(np.float32)
+            return bfloat16_floats(self.values)
         return self.values.astype(np.float32)
 
     def bfloats(self) -> Bits:
@@ -129,6 +129,11 @@ def bfloat16_bits(values: FloatArray) -> Bits:
     """Return the bits of the nearest bfloat16, ties to even."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+
+
+def bfloat16_floats(bits: npt.NDArray[Any]) -> FloatArray:
+    """Return the numbers that bits of bfloat16 stand for."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _named_in(index: Path) -> set[str]:

@@ -13,6 +13,7 @@ from completion.model.architecture import Architecture
 from completion.model.draft_rows import TreeCache
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.views import CacheView, CompressedView
+from completion.model.weights import bfloat16_floats
 from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
@@ -84,7 +85,8 @@ class Int8Cache(TreeCache):
         if len(self.parents) or not self.length or self._compressed is not None:
             return False
         if self._means is None:
-            self._means = _channel_means(self.view.plain_keys[:, :, : min(self.length, _MEAN_SLOTS)])
+            keys = bfloat16_floats(self.view.plain_keys[:, :, : min(self.length, _MEAN_SLOTS)])
+            self._means = keys.mean(axis=2, dtype=np.float32)  # [layers, kv_heads, head_dim]
         into = _empty_compressed(self._architecture, self.length, self._means)
         self._share(lambda thread, count: compress_slots(self.view, into, thread, count))
         self._compressed, self.slots = into, 0
@@ -164,13 +166,6 @@ def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sin
         first_angles=np.array(architecture.first_angles),
         windows=np.array([architecture.window_of(layer) for layer in range(architecture.layers)]),
     )
-
-
-def _channel_means(plain_keys: IntArray) -> FloatArray:
-    """Return the mean of each channel of unrotated keys.  # [layers, kv_heads, head_dim]."""
-    numbers = (plain_keys.astype(np.uint32) << 16).view(np.float32)
-    means: FloatArray = numbers.mean(axis=2, dtype=np.float32)
-    return means
 
 
 def _empty_compressed(architecture: Architecture, slots: int, means: FloatArray) -> CompressedView:

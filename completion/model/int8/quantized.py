@@ -28,6 +28,7 @@ from completion.model.int8.packed_weights import PackedWeights
 from completion.model.int8.rows import joined_rows, prompt_rows, sequences_of, tree_rows, wanted_first
 from completion.model.logits import DenseLogits
 from completion.model.rotary import RotaryTables
+from completion.model.weights import bfloat16_floats
 from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
@@ -128,7 +129,7 @@ class QuantizedTransformer:
         self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
     ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        return self._score([self._embedded(tokens)], [parents], [cache], cancel, [skipped])[0]
+        return self._score([ScorePass(tokens, parents, cache, skipped)], self._embedded(tokens), cancel)[0]
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute several trees at once; see `CausalModel.score_together`."""
@@ -137,9 +138,7 @@ class QuantizedTransformer:
             rows = np.cumsum([len(each.tokens) for each in rest])
             count = max(1, int(np.searchsorted(rows, MAX_ROWS, "right")))
             group, rest = rest[:count], rest[count:]
-            inputs = [self._embedded(each.tokens) for each in group]
-            parents, caches = [each.parents for each in group], [each.cache for each in group]
-            found += self._score(inputs, parents, caches, NEVER, [each.skipped for each in group])
+            found += self._score(group, self._embedded(np.concatenate([each.tokens for each in group])), NEVER)
         return found
 
     def layer_by_layer(self, tokens: IntArray) -> Iterator[tuple[FloatArray, FloatArray, Buffers]]:
@@ -170,37 +169,27 @@ class QuantizedTransformer:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         embeddings = self._embedded(tokens)  # [rows, tokens, hidden]
         inputs = (weights.astype(np.float32)[:, :, None] * embeddings).sum(axis=1)
-        return self._score([inputs], [parents], [cache], cancel, [0])[0]
+        return self._score([ScorePass(tokens, parents, cache)], inputs, cancel)[0]
 
-    def _score(
-        self,
-        inputs: Sequence[FloatArray],
-        parents: Sequence[IntArray],
-        caches: Sequence[KVCache],
-        cancel: CancelToken,
-        skipped: Sequence[int],
-    ) -> list[DenseLogits]:
-        """Compute a tree of each cache in one pass; return the logits of each.  inputs: # [rows, hidden] each."""
-        counts = [len(each) for each in inputs]
-        own = [
-            Int8Cache.own(cache, cache.length + cache.kept + count) for cache, count in zip(caches, counts, strict=True)
-        ]
-        if sum(counts) > MAX_ROWS:
-            raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {sum(counts)}.")
-        nodes = [cache.with_kept(each) for cache, each in zip(own, parents, strict=True)]
-        rows = [
-            tree_rows(each, cache.length, cache.kept, first)
-            for cache, each, first in zip(own, nodes, skipped, strict=True)
-        ]
-        logits = self._run(np.concatenate(inputs), joined_rows(rows), own, cancel)
-        for cache, each in zip(own, nodes, strict=True):
-            cache.parents = each
+    def _score(self, passes: Sequence[ScorePass], inputs: FloatArray, cancel: CancelToken) -> list[DenseLogits]:
+        """Compute trees, whose inputs follow each other; return the logits of each.  inputs: # [rows, hidden]."""
+        if len(inputs) > MAX_ROWS:
+            raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {len(inputs)}.")
+        caches, nodes, rows = list[Int8Cache](), list[IntArray](), list[RowsView]()
+        for each in passes:
+            cache = Int8Cache.own(each.cache, each.cache.length + each.cache.kept + len(each.parents))
+            caches.append(cache)
+            nodes.append(cache.with_kept(each.parents))
+            rows.append(tree_rows(nodes[-1], cache.length, cache.kept, each.skipped))
+        logits = self._run(inputs, joined_rows(rows), caches, cancel)
+        for cache, parents in zip(caches, nodes, strict=True):
+            cache.parents = parents
         ends = np.cumsum([0, *(len(each.wanted) for each in rows)]).tolist()
         return [logits.part(first, end) for first, end in pairwise(ends)]
 
     def _embedded(self, tokens: IntArray) -> FloatArray:
         """Return the embeddings of tokens.  # [...] → # [..., hidden]."""
-        embeddings, scale = _widened(self._embeddings[tokens]), self.architecture.embedding_scale
+        embeddings, scale = bfloat16_floats(self._embeddings[tokens]), self.architecture.embedding_scale
         return embeddings if scale == 1.0 else embeddings * np.float32(scale)
 
     def _run(self, inputs: FloatArray, rows: RowsView, caches: Sequence[Int8Cache], cancel: CancelToken) -> DenseLogits:
@@ -253,8 +242,3 @@ class QuantizedTransformer:
         if self._buffers.scratch.shape[1] < needed:
             self._buffers = self._buffers._replace(scratch=own_zeros((self._threads.count, needed), np.float32))
         return self._buffers
-
-
-def _widened(bits: IntArray) -> FloatArray:
-    """Convert bfloat16 bits to float32."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
