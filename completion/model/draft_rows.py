@@ -204,16 +204,3 @@ def tree_distances(parents: IntArray, first: int) -> tuple[IntArray, npt.NDArray
     row, depth = np.nonzero(ancestors >= 0)
     distances[row, ancestors[row, depth]] = depths[first + row] - depth + 1
     return depths[first:], distances
-
-
-def tree_layout(parents: IntArray, first: int, length: int) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
-    """Lay out the rows of a tree from row `first` on, after a past of `length` slots.
-
-    Returns:
-        Slots, positions, and which slots each row sees: the past, its ancestors and itself.
-        # [rows] twice, [rows, length + all rows]
-    """
-    depths, distances = tree_distances(parents, first)
-    visible = np.ones((len(depths), length + len(parents)), dtype=np.bool_)
-    visible[:, length:] = distances > 0
-    return np.arange(length + first, length + len(parents), dtype=np.int32), length + depths, visible

@@ -82,14 +82,14 @@ class Store(ABC):
     """Tensors of keys and values, by name.
 
     Attributes:
+        device: Where they are.
         tensors: Each with a row a slot.  # [layers or 1, kv_heads or 1, slots, width]
     """
 
-    __slots__ = ("angles", "tensors")
+    __slots__ = ("device", "tensors")
 
-    def __init__(self, shape: ModelShape, angles: Angles, kinds: Mapping[str, tuple[int, torch.dtype]]) -> None:
-        device = angles.cosines.device
-        self.angles = angles
+    def __init__(self, shape: ModelShape, device: torch.device, kinds: Mapping[str, tuple[int, torch.dtype]]) -> None:
+        self.device = device
         self.tensors = {
             name: torch.zeros((shape.layers, shape.kv_heads, 0, width), dtype=dtype, device=device)
             for name, (width, dtype) in kinds.items()
@@ -109,6 +109,11 @@ class Store(ABC):
         for tensor in self.tensors.values():
             tensor[:, :, targets] = tensor[:, :, sources]
 
+    def move(self, sources: Tensor, targets: Tensor) -> None:
+        """Copy slots as if all at once, and turn their keys to their new positions.  # [slots] twice."""
+        self.copy(sources, targets)
+        self.turn(targets)
+
     @abstractmethod
     def turn(self, slots: Tensor) -> None:
         """Turn the keys of moved slots to the positions that equal them.  # [slots]."""
@@ -117,9 +122,9 @@ class Store(ABC):
     def write(self, layer: int, slots: Tensor, positions: Tensor, plain: Tensor, rotated: Tensor, v: Tensor) -> None:
         """Write rows of one layer.  slots, positions: # [rows]; the others: # [kv_heads, rows, head_dim]."""
 
-    @abstractmethod
     def read(self, layer: int, span: int) -> tuple[Tensor, Tensor]:
         """Return the rotated keys and the values of the first slots.  # [kv_heads, span, head_dim] twice."""
+        return self.tensors["keys"][layer, :, :span], self.tensors["values"][layer, :, :span]
 
 
 class ExactStore(Store):
@@ -128,10 +133,13 @@ class ExactStore(Store):
     Keys are also stored before rotation. A moved key is rotated from that original, so no error adds up.
     """
 
-    __slots__ = ()
+    __slots__ = ("angles",)
 
     def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles) -> None:
-        super().__init__(shape, angles, dict.fromkeys(("keys", "plain_keys", "values"), (shape.head_dim, dtype)))
+        self.angles = angles
+        super().__init__(
+            shape, angles.cosines.device, dict.fromkeys(("keys", "plain_keys", "values"), (shape.head_dim, dtype))
+        )
 
     def turn(self, slots: Tensor) -> None:
         """See `Store`."""
@@ -142,10 +150,6 @@ class ExactStore(Store):
         """See `Store`."""
         for name, rows in (("keys", rotated), ("plain_keys", plain), ("values", v)):
             self.tensors[name][layer].index_copy_(1, slots, rows)
-
-    def read(self, layer: int, span: int) -> tuple[Tensor, Tensor]:
-        """See `Store`."""
-        return self.tensors["keys"][layer, :, :span], self.tensors["values"][layer, :, :span]
 
 
 class Int8Store(Store):
@@ -161,14 +165,14 @@ class Int8Store(Store):
         biases: Biases of the keys, an attribute as well.  # [layers, kv_heads, 1, head_dim]
     """
 
-    __slots__ = ("_dtype", "biases")
+    __slots__ = ("_dtype", "angles", "biases")
 
     def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles, biases: Tensor) -> None:
         rounded, scales = (shape.head_dim, torch.int8), (1, torch.float32)
-        super().__init__(
-            shape, angles, {"keys": rounded, "key_scales": scales, "values": rounded, "value_scales": scales}
-        )
-        self.tensors["positions"] = torch.zeros((1, 1, 0, 1), dtype=torch.int64, device=angles.cosines.device)
+        kinds = {"keys": rounded, "key_scales": scales, "values": rounded, "value_scales": scales}
+        self.angles = angles
+        super().__init__(shape, angles.cosines.device, kinds)
+        self.tensors["positions"] = torch.zeros((1, 1, 0, 1), dtype=torch.int64, device=self.device)
         self._dtype, self.biases = dtype, biases.float()
 
     def turn(self, slots: Tensor) -> None:
@@ -222,10 +226,9 @@ class TorchCache(TreeCache):
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
         self.reserve(len(sources))
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
-        targets = self._indices(moved)
-        self.store.copy(self._indices(sources[moved]), targets)
-        self.store.turn(targets)
+        if len(moved):
+            self.store.move(self._indices(sources[moved]), self._indices(moved))
         self.settle(len(sources))
 
     def _indices(self, slots: npt.NDArray[np.integer[Any]]) -> Tensor:
-        return torch.as_tensor(slots.astype(np.int64), device=self.store.angles.cosines.device)
+        return torch.as_tensor(slots.astype(np.int64), device=self.store.device)
