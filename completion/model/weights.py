@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -62,18 +62,6 @@ class Tensors(Protocol):
         if (found := self.get(name)) is None:
             raise ModelDamagedError(f"The model's files lack the tensor {name}. Convert or download the model again.")
         return found
-
-    def joined(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """Return the matrices and biases of projections of one input, joined; a missing bias is zero.
-
-        Raises:
-            ModelDamagedError: A matrix is missing.
-        """
-        weights = [self[f"{name}.weight"].floats() for name in names]
-        biases = [self.get(f"{name}.bias") for name in names]
-        pairs = zip(weights, biases, strict=True)
-        filled = [np.zeros(len(weight), np.float32) if bias is None else bias.floats() for weight, bias in pairs]
-        return weights[0] if len(weights) == 1 else np.concatenate(weights), np.concatenate(filled)
 
 
 class StoredTensors(Tensors):

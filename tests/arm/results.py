@@ -11,7 +11,7 @@ from numba import njit
 
 from completion.memory import large_memory
 from completion.model.int8.gguf_blocks import repack
-from completion.model.int8.int8_sections import pack_matrix
+from completion.model.int8.int8_panels import pack_matrix
 from completion.model.int8.kernels import kernel_sources
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS
 from completion.model.int8.kernels.instructions import INSTRUCTIONS

@@ -11,13 +11,16 @@ import numpy as np
 
 from completion.errors import UnsupportedModelError
 from completion.model.architecture import Architecture
-from completion.model.families import family_of, layer_names
+from completion.model.families import layer_names
 from completion.model.int8.block_quantiser import quantised
 from completion.model.int8.gguf_blocks import Strips, laid_out, repack
+from completion.model.int8.int8_panels import FloatMatrices
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
+from completion.model.int8.kernels.sizes import CHANNELS
+from completion.model.int8.sections import Sections
 from completion.model.store.gguf_file import GgufFile
 from completion.model.store.tensor_shapes import check_shapes
-from completion.model.weights import Bits, Tensors, head_name
+from completion.model.weights import Bits, Tensors
 from completion.model.worker_threads import usable_threads
 from drafting.arrays import FloatArray
 
@@ -32,11 +35,15 @@ class GgufBlocks:
     """
 
     def __init__(self, paths: Sequence[Path], architecture: Architecture) -> None:
+        self.layers_at_once = usable_threads()
         self._path, self._tensors = paths[0], {tensor.name: tensor for tensor in GgufFile(*paths).tensors()}
         check_shapes({name: tensor.shape for name, tensor in self._tensors.items()}, architecture, self._path)
 
-    def strips(self, name: str) -> Strips:
-        """See `BlockSource`."""
+    def matrix(self, name: str, stored: Sequence[str], scale: float, *, paired: bool) -> Sections:
+        """See `MatrixSource`."""
+        return _sections(name, [strip for each in stored for strip in self._strips(each)], scale, paired=paired)
+
+    def _strips(self, name: str) -> Strips:
         tensor = self._tensors[f"{name}.weight"]
         kind = tensor.blocks.kind.name
         if not tensor.has_kernel:
@@ -54,16 +61,16 @@ class GgufBlocks:
         return _in_chunks(repacked, len(rows))
 
     def vector(self, name: str) -> FloatArray | None:
-        """See `BlockSource`."""
+        """See `MatrixSource`."""
         tensor = self._tensors.get(name)
         return None if tensor is None else tensor.vector()
 
     def embeddings(self) -> Iterator[Bits]:
-        """See `BlockSource`."""
+        """See `MatrixSource`."""
         return self._tensors["model.embed_tokens.weight"].bfloat16_chunks()
 
 
-class RoundedBlocks:
+class RoundedBlocks(FloatMatrices):
     """The matrices of safetensors files, rounded to blocks of the kinds that llama.cpp's Q4_K_M has.
 
     These are 4 bits a weight; 6 where rounding costs most: in the head, and in values and down matrices of the first
@@ -76,18 +83,19 @@ class RoundedBlocks:
     """
 
     def __init__(self, tensors: Tensors, architecture: Architecture, importance: Mapping[str, FloatArray]) -> None:
-        self._tensors, self._importance = tensors, importance
-        self._norm_offset = np.float32(family_of(architecture.family).norm_offset)
-        self._head = head_name(tensors, tied=architecture.tied_head).removesuffix(".weight")
-        self._fine = {self._head}
+        super().__init__(tensors, architecture)
+        self.layers_at_once, self._importance = usable_threads(), importance
+        self._fine = {"model.embed_tokens", "lm_head"}
         for index in filter(lambda layer: _is_delicate(layer, architecture.layers), range(architecture.layers)):
             names = layer_names(architecture.family, index)
             self._fine |= {names["value"], names["down"]}
 
-    def strips(self, name: str) -> Strips:
-        """See `BlockSource`."""
-        name = self._head if name == "lm_head" else name
-        stored = self._tensors[f"{name}.weight"]
+    def matrix(self, name: str, stored: Sequence[str], scale: float, *, paired: bool) -> Sections:
+        """See `MatrixSource`."""
+        return _sections(name, [strip for each in stored for strip in self._strips(each)], scale, paired=paired)
+
+    def _strips(self, name: str) -> Strips:
+        stored = self.stored(name)
         width = stored.values.shape[1]
         kinds = ("Q6_K", "Q4_K") if width % 256 == 0 else ("Q8_0", "Q5_0")
         number = KIND_NUMBERS[kinds[0 if name in self._fine else 1]]
@@ -100,16 +108,18 @@ class RoundedBlocks:
 
         return _in_chunks(rounded, len(stored.values))
 
-    def vector(self, name: str) -> FloatArray | None:
-        """See `BlockSource`."""
-        if (stored := self._tensors.get(name)) is None:
-            return None
-        is_norm = name.endswith("norm.weight")
-        return stored.floats() + self._norm_offset if is_norm else stored.floats()
 
-    def embeddings(self) -> Iterator[Bits]:
-        """See `BlockSource`."""
-        yield self._tensors["model.embed_tokens.weight"].bfloats()
+def _sections(name: str, strips: Strips, scale: float, *, paired: bool) -> Sections:
+    """Yield "NAME.blocks", "NAME.strips" [strips, 2] (offset, kind), and "NAME.scales" where results are scaled."""
+    if paired:
+        gates, ups = strips[: len(strips) // 2], strips[len(strips) // 2 :]
+        strips = [strip for n in range(0, len(ups), 2) for strip in gates[n : n + 2] + ups[n : n + 2]]
+    strips = strips + [(kind, 0 * strip) for kind, strip in strips[: -len(strips) % (CHANNELS // STRIP)]]
+    starts = np.cumsum([0, *(len(strip) for _, strip in strips[:-1])])
+    yield f"{name}.blocks", np.concatenate([strip for _, strip in strips])
+    yield f"{name}.strips", np.stack([starts, [kind for kind, _ in strips]], axis=1).astype(np.int64)
+    if scale != 1.0:
+        yield f"{name}.scales", np.full(STRIP * len(strips), scale, np.float32)
 
 
 def _in_chunks(strips: Callable[[int], Strips], rows: int) -> Strips:

@@ -26,7 +26,7 @@ from completion.progress import Progress
 from drafting.arrays import FloatArray
 
 if TYPE_CHECKING:
-    from completion.model.int8.block_sections import BlockSource
+    from completion.model.int8.sections import MatrixSource
 
 FORMAT = 5
 """Version of the packed layout; a change packs all models again."""
@@ -88,18 +88,14 @@ def write_packed(folder: Path, target: Path, form: Form, progress: Progress) -> 
         UnsupportedModelError: The kernels do not support the model's sizes.
         ModelError: The model's files are missing or damaged.
     """
-    from completion.model.int8.block_sections import block_sections  # noqa: PLC0415  (only packing needs gguf)
-    from completion.model.int8.int8_sections import int8_sections  # noqa: PLC0415
+    from completion.model.int8.sections import sections  # noqa: PLC0415  (only packing needs it)
 
     architecture = read_architecture(folder)
     check_sizes(architecture)
-    if form == "int8":
-        sections = int8_sections(folder, architecture)
-    else:
-        sections = block_sections(architecture, _block_source(folder, target, architecture, progress))
+    source = _matrix_source(folder, target, architecture, form, progress)
     index: dict[str, tuple[int, str, tuple[int, ...]]] = {}
     with (target / "weights.bin").open("wb") as file:
-        for name, section in sections:
+        for name, section in sections(architecture, source):
             if (layer := name.partition(".")[0]).isdigit():
                 progress("Packing the weights", int(layer) / architecture.layers)
             if name not in index:
@@ -110,18 +106,23 @@ def write_packed(folder: Path, target: Path, form: Form, progress: Progress) -> 
             file.write(np.ascontiguousarray(section).data)
         file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
     sums = sums_of_file(target / "weights.bin").tolist()
-    source = {"folder": str(folder.resolve()), "files": files_digest(folder)}
-    header = {**source, "architecture": architecture.to_json(), "sections": index, "sums": sums}
+    origin = {"folder": str(folder.resolve()), "files": files_digest(folder)}
+    header = {**origin, "architecture": architecture.to_json(), "sections": index, "sums": sums}
     (target / "index.json").write_text(sealed(json.dumps(header)), encoding="utf-8")
 
 
-def _block_source(folder: Path, target: Path, architecture: Architecture, progress: Progress) -> BlockSource:
-    """Return the blocks of the GGUF file that a model comes from, else its matrices rounded to blocks.
+def _matrix_source(
+    folder: Path, target: Path, architecture: Architecture, form: Form, progress: Progress
+) -> MatrixSource:
+    """Return a model's matrices in int8, the blocks of its GGUF file, or else the matrices rounded to blocks.
 
     How much each column counts is measured with the model in int8, which lies in a folder in `target` meanwhile.
     """
-    from completion.model.int8.block_sources import GgufBlocks, RoundedBlocks  # noqa: PLC0415
+    from completion.model.int8.block_sources import GgufBlocks, RoundedBlocks  # noqa: PLC0415  (they import gguf)
+    from completion.model.int8.int8_panels import Int8Panels  # noqa: PLC0415
 
+    if form == "int8":
+        return Int8Panels(checked_tensors(folder, architecture), architecture)
     if has_kernels(folder):
         return GgufBlocks(source_files(folder), architecture)
     scratch = target / "int8"

@@ -26,7 +26,7 @@ from completion.errors import (
 from completion.memory import Held, resident_bytes
 from completion.model.architecture import read_architecture
 from completion.model.int8 import packing, quantized
-from completion.model.int8.int8_sections import gate_up_order, pack_matrix
+from completion.model.int8.int8_panels import pack_matrix
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
 from completion.model.int8.kernels.processor import ON_ARM, weight_layout
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS
@@ -35,6 +35,7 @@ from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.packing import check_sizes
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.int8.rows import tree_rows
+from completion.model.int8.sections import gate_up_order
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.transformer import has_int8_instructions, load_transformer
 from tests.completion.model.conftest import SIZES, with_tokenizer
