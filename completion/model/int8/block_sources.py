@@ -13,11 +13,11 @@ from completion.errors import UnsupportedModelError
 from completion.model.architecture import Architecture
 from completion.model.families import layer_names
 from completion.model.int8.block_quantiser import quantised
-from completion.model.int8.gguf_blocks import Strips, laid_out, repack
+from completion.model.int8.gguf_blocks import READERS, Blocks, Strips, laid_out
 from completion.model.int8.int8_panels import FloatMatrices
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.sizes import CHANNELS
-from completion.model.int8.sections import Sections
+from completion.model.int8.sections import Section, Sections
 from completion.model.store.gguf_file import GgufFile
 from completion.model.store.tensor_shapes import check_shapes
 from completion.model.weights import Bits, Tensors
@@ -51,14 +51,7 @@ class GgufBlocks:
                 f"{self._path} has the tensor {tensor.name} as {kind}; {', '.join(KIND_NUMBERS)} are multiplied. "
                 "Use the backend int8."
             )
-        number, rows = KIND_NUMBERS[kind], tensor.rows()
-
-        def repacked(start: int) -> Strips:
-            chunk = np.array(rows[start : start + _CHUNK_ROWS])
-            whole = np.pad(chunk, ((0, -len(chunk) % STRIP), (0, 0)))
-            return [(number, strip.ravel()) for strip in repack(whole, KINDS[number])]
-
-        return _in_chunks(repacked, len(rows))
+        return _laid_out(tensor.rows(), KIND_NUMBERS[kind], READERS[kind])
 
     def vector(self, name: str) -> FloatArray | None:
         """See `MatrixSource`."""
@@ -100,13 +93,10 @@ class RoundedBlocks(FloatMatrices):
         kinds = ("Q6_K", "Q4_K") if width % 256 == 0 else ("Q8_0", "Q5_0")
         number = KIND_NUMBERS[kinds[0 if name in self._fine else 1]]
 
-        def rounded(start: int) -> Strips:
-            chunk = replace(stored, values=stored.values[start : start + _CHUNK_ROWS]).floats()
-            whole = np.pad(chunk, ((0, -len(chunk) % STRIP), (0, 0)))
-            blocks = quantised(whole, self._importance[name], KINDS[number])
-            return [(number, strip.ravel()) for strip in laid_out(blocks, KINDS[number])]
+        def rounded(rows: Section) -> Blocks:
+            return quantised(replace(stored, values=rows).floats(), self._importance[name], KINDS[number])
 
-        return _in_chunks(rounded, len(stored.values))
+        return _laid_out(stored.values, number, rounded)
 
 
 def _sections(name: str, strips: Strips, scale: float, *, paired: bool) -> Sections:
@@ -122,10 +112,16 @@ def _sections(name: str, strips: Strips, scale: float, *, paired: bool) -> Secti
         yield f"{name}.scales", np.full(STRIP * len(strips), scale, np.float32)
 
 
-def _in_chunks(strips: Callable[[int], Strips], rows: int) -> Strips:
-    """Return the strips of all rows; `strips` makes those from a row on, in several threads."""
+def _laid_out(rows: Section, number: int, blocks_of: Callable[[Section], Blocks]) -> Strips:
+    """Return the strips of rows in blocks of a kind, made in several threads; `blocks_of` makes blocks of some rows."""
+
+    def strips(start: int) -> Strips:
+        chunk = np.array(rows[start : start + _CHUNK_ROWS])
+        whole = np.pad(chunk, ((0, -len(chunk) % STRIP), (0, 0)))
+        return [(number, strip.ravel()) for strip in laid_out(blocks_of(whole), KINDS[number])]
+
     with ThreadPoolExecutor(usable_threads()) as pool:
-        return [strip for part in pool.map(strips, range(0, rows, _CHUNK_ROWS)) for strip in part]
+        return [strip for part in pool.map(strips, range(0, len(rows), _CHUNK_ROWS)) for strip in part]
 
 
 def _is_delicate(layer: int, layers: int) -> bool:
