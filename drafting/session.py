@@ -172,7 +172,8 @@ class DraftingSession:
         expand(pool, sources, calibration, -1, 1.0)
         if allowed is not None:
             self._keep_allowed(allowed)
-        return self._tree(grow(pool, sources, calibration, costs_ms))
+        count = grow(pool, sources, calibration, costs_ms)
+        return DraftTree(*lay_out(pool, count), NAMES) if count else DraftTree.empty()
 
     def _costs_ms(self, rows: int, attempts: int) -> FloatArray:
         """Return what guesses cost after `rows` other rows.
@@ -214,11 +215,6 @@ class DraftingSession:
         chances = np.where(kept, pool.chances[:count], np.float32(0.0))
         pool.chances[:count] = chances / max(float(chances.sum()) + unguessed, 1e-6)
         pool.paths[:count] = pool.chances[:count]
-
-    def _tree(self, count: int) -> DraftTree:
-        if count == 0:
-            return DraftTree.empty()
-        return DraftTree(*lay_out(self._pool, count), NAMES)
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         """Learn from a verified step; see `Drafter.observe`."""

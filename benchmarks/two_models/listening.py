@@ -144,8 +144,7 @@ class ListeningSession:
         if not rest or self._given[: len(written)] != written:
             return guesses
         tokens, parents = chain(rest)
-        certain = np.ones(len(rest), dtype=np.float32)
-        return DraftTree(tokens, parents, certain, np.zeros(len(rest), dtype=np.int32), (GIVEN,))
+        return DraftTree(tokens, parents, np.zeros(len(rest), dtype=np.int32), (GIVEN,))
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         """Note a step, and let the session learn from it."""
