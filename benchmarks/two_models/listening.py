@@ -19,7 +19,7 @@ from drafting.draft_tree import ROOT, DraftTree
 from drafting.drafter import ALONE, SharedStep
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
-from drafting.sources.common_tokens import common_recycling
+from drafting.sources.token_recycling import common_recycling
 from drafting.verifier import AcceptedPath
 
 MAX_NODES = 16
