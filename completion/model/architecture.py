@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -138,13 +138,9 @@ class Architecture:
         """Return the number of last positions that a row of a layer sees: for most layers, all that there are."""
         return self.window if layer in self.windowed_layers else self.max_positions
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values that `from_json` reads back."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Architecture:
-        """Return the architecture that `to_json` wrote."""
+        """Return the architecture of the values of its `asdict`."""
         rotary = {name: RotaryScaling(**values[name]) for name in ("rotary", "window_rotary") if values[name]}
         return cls(**{**values, **rotary, "windowed_layers": tuple(values["windowed_layers"])})
 

@@ -22,8 +22,19 @@ import numpy.typing as npt
 from completion.errors import ModelDamagedError
 from completion.memory import large_memory
 from completion.model.architecture import Architecture
-from completion.model.int8.block_sums import BLOCK_BYTES, SumArray, sampled_sums_agree, sums_of, unsealed
-from completion.model.int8.packing import FORMAT, ROWS, Form, files_digest, pack, packed_target
+from completion.model.int8.packing import (
+    BLOCK_BYTES,
+    FORMAT,
+    ROWS,
+    Form,
+    SumArray,
+    files_digest,
+    pack,
+    packed_target,
+    sampled_sums_agree,
+    sums_of,
+    unsealed,
+)
 from completion.model.store.converted_models import (
     PARTIAL,
     delete_unless_held,

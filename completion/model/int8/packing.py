@@ -6,19 +6,20 @@ import hashlib
 import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from completion.errors import UnsupportedModelError
 from completion.model.architecture import Architecture, read_architecture
-from completion.model.int8.block_sums import BLOCK_BYTES, sealed, sums_of_file
 from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
 from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import packed_name, partial_folder, read_record
-from completion.model.store.disk import sync_files
+from completion.model.store.disk import file_states, sync_files
 from completion.model.store.gguf_source import has_kernels, source_files
 from completion.model.store.tensor_shapes import checked_tensors
 from completion.model.worker_threads import usable_threads
@@ -33,6 +34,15 @@ FORMAT = 5
 _ALIGNMENT = 4096  # of a section in the file
 ROWS = "embeddings"
 """Last section of the file. Few of its rows are ever read, so they are read when they are needed."""
+BLOCK_BYTES = 1 << 16
+"""Bytes of the file with one checksum.
+
+A sum of 64-bit words, which detects zeros, truncation and changed bytes, is as fast as reading memory; a cryptographic
+checksum is not.
+"""
+SAMPLED_EVERY = 64
+"""Of the blocks that loading does not read, one in this many is checked: 4 MB of the default model's 272 MB."""
+SumArray = npt.NDArray[np.uint64]
 Form = Literal["int8", "q4"]
 """Form of the matrices: int8 with a scale for each group of a channel's columns, or blocks of mostly 4 bits."""
 
@@ -58,7 +68,7 @@ def _states(folder: Path) -> list[tuple[str, int, int]]:
     if (record := read_record(folder)) is not None:  # whose files can be written again, or be elsewhere
         return [(str(record["source"]["digest"]), record["conversion"], 0)]
     files = sorted([*folder.glob("*.safetensors"), folder / "config.json"])
-    return [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+    return file_states(file for file in files if file.is_file())
 
 
 def _digest(facts: object) -> str:
@@ -107,7 +117,7 @@ def write_packed(folder: Path, target: Path, form: Form, progress: Progress) -> 
         file.truncate(file.tell() + -file.tell() % BLOCK_BYTES)
     sums = sums_of_file(target / "weights.bin").tolist()
     origin = {"folder": str(folder.resolve()), "files": files_digest(folder)}
-    header = {**origin, "architecture": architecture.to_json(), "sections": index, "sums": sums}
+    header = {**origin, "architecture": asdict(architecture), "sections": index, "sums": sums}
     (target / "index.json").write_text(sealed(json.dumps(header)), encoding="utf-8")
 
 
@@ -154,3 +164,39 @@ def check_sizes(architecture: Architecture) -> None:
             f"The int8 path needs widths that are multiples of {CHANNELS} and head widths that are multiples of"
             f" {VALUE_CHANNELS}; this model has {widths} and {architecture.head_dim}. Use the backend bf16."
         )
+
+
+def sums_of(data: memoryview | bytes) -> SumArray:
+    """Return the sum of each block's words, modulo 2⁶⁴; `data` is a whole number of blocks.  # [blocks]."""
+    words = np.frombuffer(data, np.uint64).reshape(-1, BLOCK_BYTES // 8)
+    return words.sum(axis=1, dtype=np.uint64)
+
+
+def sums_of_file(path: Path) -> SumArray:
+    """Return the sum of each block of a file.  # [blocks]."""
+    with path.open("rb") as file:
+        found = [sums_of(data) for data in iter(lambda: file.read(256 * BLOCK_BYTES), b"")]
+    return np.concatenate(found)
+
+
+def sampled_sums_agree(path: Path, sums: SumArray, first: int) -> bool:
+    """Return whether a sample of a file's blocks from block `first` on, the last block included, has the right sums."""
+    sampled = {*range(first, len(sums), SAMPLED_EVERY), len(sums) - 1}
+    with path.open("rb") as file:
+        for block in sorted(sampled):
+            file.seek(block * BLOCK_BYTES)
+            data = file.read(BLOCK_BYTES)
+            if len(data) != BLOCK_BYTES or sums_of(data)[0] != sums[block]:
+                return False
+    return True
+
+
+def sealed(body: str) -> str:
+    """Return a text after a line with its digest."""
+    return f"{hashlib.blake2b(body.encode()).hexdigest()}\n{body}"
+
+
+def unsealed(text: str) -> str | None:
+    """Return the text of `sealed`; None if it was changed."""
+    body = text.partition("\n")[2]
+    return body if sealed(body) == text else None
