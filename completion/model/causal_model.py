@@ -62,6 +62,8 @@ class KVCache(Protocol):
         kept: Number of rows after the committed slots that stay when the next ones are scored.
     """
 
+    __slots__ = ()
+
     capacity: int
     length: int
     kept: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from completion.errors import ModelError
-from completion.memory import Held
+from completion.model.causal_model import KVCache
 from drafting.arrays import IntArray
 
 NO_ROWS = np.empty(0, dtype=np.int32)
@@ -46,16 +46,13 @@ def ancestors_of(parents: IntArray, depths: IntArray) -> IntArray:
     return ancestors
 
 
-class TreeCache(ABC):
+class TreeCache(KVCache):
     """Part that all caches share: the length of the past, and the tree after it. Slot length + i has row i.
 
     Attributes:
         growth_slots: Step in which the cache grows, in slots.
-        capacity: Maximum number of slots.
         slots: Number of allocated slots.
-        length: Number of committed slots; the others are scratch space.
         parents: Parents of the rows after the committed slots.  # [rows]
-        kept: Number of first rows that stay when the next ones are scored; the others are overwritten.
     """
 
     __slots__ = ("capacity", "kept", "length", "parents", "slots")
@@ -98,22 +95,10 @@ class TreeCache(ABC):
             self.resize(slots)
             self.slots = slots  # not before: kernels write to as many slots as this says
 
-    def shrink(self) -> None:  # noqa: B027  (torch keeps freed memory for itself)
-        """Give back allocated slots after the last row, if the system takes them."""
-
     def compress(self) -> bool:
         """Keep the past rounded, in less memory; see `KVCache.compress`. This cache knows no such form."""
         self.shrink()
         return False
-
-    @property
-    @abstractmethod
-    def size_bytes(self) -> int:
-        """Allocated memory."""
-
-    @abstractmethod
-    def held(self) -> Held:
-        """Return where its memory is."""
 
     @abstractmethod
     def resize(self, slots: int) -> None:
