@@ -77,9 +77,8 @@ class InnerKernel(_Made):
 class Kernel(InnerKernel):
     """A function in machine code that Python calls, too. It takes positional arguments only.
 
-    Args:
+    Attributes:
         name: "module:name" of the function.
-        make: See `_Made`.
     """
 
     __slots__ = ("_natives", "name", "seen")
@@ -131,12 +130,7 @@ class Kernel(InnerKernel):
 
 
 class Callback(_Made):
-    """A function in machine code that C code calls.
-
-    Args:
-        name: "module:name" of the function.
-        make: See `_Made`.
-    """
+    """A function in machine code that C code calls; its name is "module:name"."""
 
     __slots__ = ("name",)
 

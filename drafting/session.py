@@ -185,12 +185,7 @@ class DraftingSession:
         return costs_ms if alone else costs_ms - costs_ms[0] * np.float32(attempts / (attempts + 1))
 
     def observe_text(self, before: Sequence[int], tokens: Sequence[int]) -> None:
-        """Guess from another text as well: an attempt, which its branches often repeat, or a turn without changes.
-
-        Args:
-            before: Tokens before the text.
-            tokens: Tokens of the text.
-        """
+        """Guess from another text as well: an attempt, which its branches often repeat, or a turn without changes."""
         self._prompt.observe((GAP, *before[-MAX_MATCH:], *tokens))
 
     def branch(self, written: Sequence[int]) -> DraftingSession:

@@ -254,9 +254,7 @@ def _windowed_layers(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
 def _rotary_scaling(config: Mapping[str, Any], layers: str) -> RotaryScaling:
     """Read either spelling: `rope_parameters` (transformers 5), or `rope_theta` with `rope_scaling`.
 
-    Args:
-        config: The config.
-        layers: "full_attention" or "sliding_attention". They differ in Gemma 3 only.
+    `layers` is "full_attention" or "sliding_attention". They differ in Gemma 3 only.
 
     Raises:
         UnsupportedModelError: Only a part of a head's channels is rotated.

@@ -100,12 +100,7 @@ class Trial:
 def tried(model: PreparedModel, gpu: Gpu, plan: GpuPlan, threads: int | None, progress: Progress) -> Trial:
     """Return the outcome of a GPU's trial, from the cache or from a new trial of some seconds.
 
-    Args:
-        model: The converted model.
-        gpu: The GPU.
-        plan: How the model is stored on it.
-        threads: Threads of the processor, to which it is compared.
-        progress: Told when a trial begins.
+    It is compared to `threads` of the processor.
     """
     record = _record(model.digest, gpu)
     if (known := _read(record, gpu, plan)) is not None:
@@ -121,12 +116,7 @@ def tried(model: PreparedModel, gpu: Gpu, plan: GpuPlan, threads: int | None, pr
 def note_failure(digest: str, plan: GpuPlan | None, error: Exception) -> bool:
     """Return whether an error means that the GPU failed: no memory left, or a fault of its driver.
 
-    If so, the model's next loading takes the processor, and says why.
-
-    Args:
-        digest: The model's, as in `PreparedModel`.
-        plan: How the model is stored on the GPU, None if the model runs on the processor.
-        error: The error.
+    If so, the model's next loading takes the processor, and says why. Without a plan, the model runs there already.
     """
     if plan is None or not _is_of_gpu(error):
         return False

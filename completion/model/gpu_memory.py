@@ -42,7 +42,6 @@ class Gpu:
         device: Its name in torch.
         name: Its name for users.
         driver: The version of its driver.
-        memory_bytes: Its memory.
     """
 
     device: str
@@ -87,9 +86,6 @@ def gpu_of_driver(cuda: Any) -> Gpu | None:  # noqa: ANN401  (a library has func
     NVIDIA's management library, which knows the driver's version, may list another card first. It disregards
     CUDA_VISIBLE_DEVICES, gives a divided card (MIG) its whole memory, and one that shares the processor's memory none.
     A card that CUDA's driver cannot use is returned, too: torch will say why.
-
-    Args:
-        cuda: The driver's library.
     """
     import pynvml  # noqa: PLC0415  (a file of 300 kB that most commands do not need)
 

@@ -87,11 +87,7 @@ class DenseLogits:
 def _top(values: FloatArray, largest: FloatArray, tokens: IntArray, best: FloatArray) -> None:
     """Find the best tokens of each row; only panels whose maximum beats the worst kept value are searched.
 
-    Args:
-        values: Logits.  # [rows, vocabulary]
-        largest: Maximum of every panel.  # [rows, panels]
-        tokens: Receives the tokens, best first.  # [rows, kept]
-        best: Receives their logits; −∞ at first.  # [rows, kept]
+    values: # [rows, vocabulary]; largest: # [rows, panels]; tokens, and best, which is −∞ at first: # [rows, kept]
     """
     rows, vocabulary = values.shape
     for row in range(rows):
@@ -151,12 +147,7 @@ def without_first(logits: Logits, skipped: int, rows: int) -> Logits:
 
 
 def divergence(expected: Sequence[FloatArray], found: Sequence[FloatArray]) -> float:
-    """Return the mean Kullback-Leibler divergence of predictions from expected ones, in nats.
-
-    Args:
-        expected: Logits of each prediction.  # [vocabulary] each
-        found: Logits of the same predictions.  # [vocabulary] each
-    """
+    """Return the mean Kullback-Leibler divergence of predictions from expected ones, in nats.  # [vocabulary] each."""
     each = []
     for right, other in zip(expected, found, strict=True):
         log_p, log_q = _log_softmax(right), _log_softmax(other)

@@ -69,10 +69,7 @@ def load_transformer(
 
 
 def require_torch(user: str) -> None:
-    """Check that the libraries of the extra `torch` are installed.
-
-    Args:
-        user: What needs them, the start of a sentence.
+    """Check that the libraries of the extra `torch` are installed. `user`, the start of a sentence, needs them.
 
     Raises:
         TorchMissingError: One of them is not.

@@ -21,9 +21,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def entry(function: Function, *, nogil: bool = True) -> Function:
     """Compile a function that Python calls, at its first call, with numba's cache on disk.
 
-    Args:
-        function: The function.
-        nogil: Whether it runs without the interpreter's global lock.
+    With `nogil` it runs without the interpreter's global lock.
     """
     return cast("Function", _compiled(function, cache=True, nogil=nogil))
 

@@ -151,10 +151,6 @@ def note_use(path: Path, now_s: float) -> None:
     """Note that an image is in use, and delete those in its folder that no installation has used for a month.
 
     A process reads its image as a whole, so it does not miss one that is deleted meanwhile; the next start compiles.
-
-    Args:
-        path: The image.
-        now_s: Time since the epoch, in seconds.
     """
     with suppress(OSError):  # a folder that cannot be written loses nothing but its tidiness
         os.utime(path, (now_s, now_s))

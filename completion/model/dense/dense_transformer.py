@@ -39,14 +39,7 @@ def load_dense(folder: Path, dtype: torch.dtype, threads: int | None) -> DenseTr
 
 
 class DenseTransformer:
-    """Scores rows of tokens on top of a cached past.
-
-    Args:
-        architecture: Sizes and constants.
-        weights: All weights.
-        int8_cache: Whether keys and values are stored in 8 bits, in about a third of the memory.
-        kernels: Operators of the device.
-    """
+    """Scores rows of tokens on top of a cached past, whose keys and values may have 8 bits, a third of the memory."""
 
     joint_requests = 1
 

@@ -25,10 +25,7 @@ from drafting.arrays import IntArray
 def rotate(keys: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Turn channel pairs (i, i + head_dim/2) by their angle, in float32 ("RoFormer", equation 34).
 
-    Args:
-        keys: Queries or keys before rotation.  # [..., rows, head_dim]
-        cosines: Cosines of the rows' angles.  # [rows, head_dim / 2]
-        sines: Sines of the rows' angles.  # [rows, head_dim / 2]
+    keys: # [..., rows, head_dim]; cosines, sines: # [rows, head_dim / 2]
     """
     left, right = keys.float().chunk(2, dim=-1)
     return torch.cat((left * cosines - right * sines, right * cosines + left * sines), dim=-1).to(keys.dtype)
@@ -158,11 +155,8 @@ class Int8Store(Store):
     A model's key bias makes a few channels large and constant (Qwen2's most of all), which would leave few steps for
     the others. It is therefore removed before keys are rounded.
 
-    Args:
-        shape: Sizes of the model.
-        dtype: Type of keys and values that are read.
-        angles: Rotary angles.
-        biases: Biases of the keys, an attribute as well.  # [layers, kv_heads, 1, head_dim]
+    Attributes:
+        biases: Biases of the keys.  # [layers, kv_heads, 1, head_dim]
     """
 
     __slots__ = ("_dtype", "angles", "biases")

@@ -26,12 +26,7 @@ def best_tokens(values: torch.Tensor, count: int = _MIN_KEPT) -> torch.Tensor:
 
 
 class TorchLogits:
-    """Logits of several rows.
-
-    Args:
-        values: The logits.  # [rows, vocabulary_size]
-        best: Their `best_tokens`, if a graph has found them.
-    """
+    """Logits of several rows, and their `best_tokens` if a graph has found them.  values: # [rows, vocabulary_size]."""
 
     __slots__ = ("_best", "_found", "_log_sums", "_lowest", "_rows", "_tokens", "_values")
 

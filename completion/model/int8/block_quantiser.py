@@ -95,10 +95,7 @@ def _rounded(
 def _scales(blocks: FloatArray, importance: FloatArray, limit: int) -> FloatArray:
     """Return the scale of each block whose values are -limit .. limit - 1; it may be negative.
 
-    Args:
-        blocks: Weights.  # [rows, blocks, width]
-        importance: Importance of their columns.  # [blocks, width]
-        limit: Number of values on each side of 0.
+    blocks: # [rows, blocks, width]; importance of their columns: # [blocks, width]; → # [rows, blocks]
     """
     rows, count, width = blocks.shape
     scales = np.zeros((rows, count), np.float32)
@@ -132,9 +129,7 @@ def _scales(blocks: FloatArray, importance: FloatArray, limit: int) -> FloatArra
 def _scales_and_minima(blocks: FloatArray, importance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the scale and the minimum of each block whose weights are scale · value − minimum, value 0 .. 15.
 
-    Args:
-        blocks: Weights.  # [rows, blocks, width]
-        importance: Importance of their columns.  # [blocks, width]
+    The shapes are those of `_scales`.
     """
     rows, count, width = blocks.shape
     scales, minima = np.zeros((rows, count), np.float32), np.zeros((rows, count), np.float32)

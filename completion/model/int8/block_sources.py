@@ -69,10 +69,7 @@ class RoundedBlocks(FloatMatrices):
     These are 4 bits a weight; 6 where rounding costs most: in the head, and in values and down matrices of the first
     and last layers and of every third one between. Widths that are no multiple of 256 have 5 bits and 8.
 
-    Args:
-        tensors: The tensors.
-        architecture: The model's sizes.
-        importance: Mean square of the inputs of each matrix, by its name; see `calibration`.  # [columns] each
+    The importance of a matrix, by its name, is the mean square of its inputs; see `calibration`.  # [columns]
     """
 
     def __init__(self, tensors: Tensors, architecture: Architecture, importance: Mapping[str, FloatArray]) -> None:

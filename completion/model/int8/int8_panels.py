@@ -16,12 +16,7 @@ from drafting.arrays import FloatArray
 
 
 class FloatMatrices:
-    """The tensors of a model whose matrices are rounded.
-
-    Args:
-        tensors: The tensors.
-        architecture: The model's sizes.
-    """
+    """The tensors of a model whose matrices are rounded."""
 
     def __init__(self, tensors: Tensors, architecture: Architecture) -> None:
         self._tensors, self._tied_head = tensors, architecture.tied_head
@@ -59,11 +54,7 @@ class Int8Panels(FloatMatrices):
 def pack_matrix(weight: FloatArray) -> Section:
     """Quantise a matrix by groups of each channel's columns, and lay it out in panels; see `kernels.int8_product`.
 
-    Args:
-        weight: The matrix.  # [out, in]
-
-    Returns:
-        Its panels as bytes.  # [panels, any]
+    # float32 [out, in] → bytes [panels, any]
     """
     group, (offset, run) = group_width(weight.shape[1]), weight_layout()
     groups = padded(weight).reshape(-1, CHANNELS, weight.shape[1] // group, group)

@@ -128,15 +128,10 @@ class FileRows:
 def load_packed(
     folder: Path, cache_folder: Path, form: Form = "int8", *, mapped: bool = False, progress: Progress = silent
 ) -> PackedWeights:
-    """Return the packed form of a model folder; pack it if the cache has no undamaged one.
+    """Return the packed form of a model folder; pack it if the cache, a folder of packed models, has no undamaged one.
 
-    Args:
-        folder: The model.
-        cache_folder: Folder of packed models.
-        form: Form of the matrices.
-        mapped: Whether the file is mapped where the system can do that. It is there at once if another process has
-            just read it, but steps take a fifth longer: see `PackedWeights.in_memory`.
-        progress: Called while the model is packed.
+    A mapped file, where the system can map it, is there at once if another process has just read it, but steps take a
+    fifth longer: see `PackedWeights.in_memory`.
 
     Raises:
         UnsupportedModelError: The kernels do not support the model's sizes, or its blocks.
@@ -184,10 +179,7 @@ def _is_needless(form: Path, files: str | None) -> bool:
     """Return whether no process has read a form for a month, or what it was packed from is gone or has changed.
 
     Each process that reads one notes that in the time of the index. A form is kept if its index tells nothing.
-
-    Args:
-        form: The packed form.
-        files: Digest of the model's files as they are now; None for a form of another model.
+    `files` is the digest of the model's files as they are now, None for a form of another model.
     """
     try:
         if time.time() - _index(form).stat().st_mtime > UNUSED_S:
@@ -202,13 +194,9 @@ def _is_needless(form: Path, files: str | None) -> bool:
 def read_packed(
     target: Path, former: mmap.mmap | None = None, room: mmap.mmap | None = None, *, mapped: bool = False
 ) -> PackedWeights:
-    """Load a packed form.
+    """Load a packed form, by mapping its file or by reading it into `room`, or into memory of its own.
 
-    Args:
-        target: Its folder.
-        former: A mapping of the file, which gives up its memory part by part.
-        room: Memory to read the file into; None to take some.
-        mapped: See `load_packed`.
+    A former mapping of the file gives up its memory part by part.
 
     Raises:
         ModelDamagedError: It differs from what was written.

@@ -13,12 +13,7 @@ from drafting.arrays import IntArray
 
 
 def prompt_rows(slots: IntArray, wanted: IntArray) -> RowsView:
-    """Return rows of a prompt, each of which sees all slots up to its own.
-
-    Args:
-        slots: Slot of each row, ascending.  # [rows]
-        wanted: Rows whose logits to compute.
-    """
+    """Return rows of a prompt, each of which sees all slots up to its own; slots ascend.  # [rows], [wanted]."""
     slots, nothing = np.ascontiguousarray(slots, dtype=np.int32), np.zeros(len(slots) + 1, dtype=np.int32)
     return RowsView(nothing[1:], slots, slots, slots + np.int32(1), nothing, NO_ROWS, wanted.astype(np.int32))
 

@@ -33,12 +33,9 @@ class _Facts(TypedDict):
 
 
 def note_source(folder: Path, paths: Sequence[Path], *, has_kernels: bool) -> None:
-    """Note where the GGUF file of a converted model is, with sizes and times.
+    """Note where the GGUF file of a converted model is, or its parts in their order, with sizes and times.
 
-    Args:
-        folder: The converted model.
-        paths: The file, or its parts in their order.
-        has_kernels: Whether kernels multiply the blocks of all matrices.
+    Note also whether kernels multiply the blocks of all matrices.
     """
     facts = _Facts(files=[_state(folder, path) for path in paths], has_kernels=has_kernels)
     partial = folder / f"{SOURCE_NAME}.{os.getpid()}"

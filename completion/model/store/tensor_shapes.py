@@ -32,12 +32,7 @@ def checked_tensors(folder: Path, architecture: Architecture) -> Tensors:
 
 
 def check_shapes(found: Mapping[str, Shape], architecture: Architecture, where: Path) -> None:
-    """Compare the shapes of tensors, by name, with those that a config implies.
-
-    Args:
-        found: Shapes of all tensors.
-        architecture: What the config says.
-        where: The tensors' file or folder, for the message.
+    """Compare the shapes of all tensors, by name, with those that a config implies. Errors say `where` they are.
 
     Raises:
         ModelDamagedError: A matrix or norm is missing, a shape differs, or there are more layers.

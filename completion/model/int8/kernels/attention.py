@@ -66,15 +66,9 @@ def write_row(
 ) -> None:
     """Rotate a row's queries and keys to its position ("RoFormer", equation 34); write key and value to its slot.
 
-    Args:
-        layer: Index of the layer.
-        row: Index of the row.
-        heads: Number of query heads.
-        factor: Scale of the attention's scores.
-        qkv: Projections; those of keys become scratch.  # [rows, (heads + 2 kv_heads) · head_dim]
-        queries: Receives rotated queries times `factor`.  # [kv_heads, ≥ rows · heads / kv_heads, head_dim]
-        rows: Slots and positions.
-        cache: The row's sequence, which receives key and value.
+    `queries` receives rotated queries times `factor`, the scale of scores. The keys in `qkv` become scratch.
+
+    qkv: # [rows, (heads + 2 kv_heads) · head_dim]; queries: # [kv_heads, ≥ rows · heads / kv_heads, head_dim]
     """
     kv_heads, head_dim = cache.plain_keys.shape[1], cache.plain_keys.shape[3]
     half, group = head_dim // 2, heads // kv_heads
