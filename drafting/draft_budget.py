@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,23 @@ SCALE_RATE = 0.2
 
 SHAPE_RATE = 0.03
 """Weight of one observed step in the cost of its tree size relative to other sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedStep:
+    """Other attempts that a step scores together with this one, and that share its cost.
+
+    Attributes:
+        rows: Number of rows of the other attempts.
+        attempts: Number of other attempts.
+    """
+
+    rows: int = 0
+    attempts: int = 0
+
+
+ALONE = SharedStep()
+"""A step that scores one attempt only."""
 
 
 class StepCosts:

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drafting.calibration import NAMES
-from drafting.draft_budget import StepCosts
+from drafting.draft_budget import SharedStep, StepCosts
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.drafter import SharedStep
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import ALONE, find_row
