@@ -130,7 +130,7 @@ class Architecture:
 
     @property
     def first_angles(self) -> list[int]:
-        """Row of the rotary tables at which each layer's part starts; see `rotary.rotary_tables`.  # [layers]."""
+        """Row of the rotary tables at which each layer's part starts; see `RotaryTables`.  # [layers]."""
         second = 0 if self.window_rotary is None else self.max_positions
         return [second if layer in self.windowed_layers else 0 for layer in range(self.layers)]
 

@@ -18,7 +18,7 @@ from completion.model.causal_model import ModelShape
 from completion.model.dense.held_tensors import held_by
 from completion.model.dense.quantized_linear import rounded_rows
 from completion.model.draft_rows import TreeCache
-from completion.model.rotary import rotary_tables
+from completion.model.rotary import RotaryTables
 from drafting.arrays import IntArray
 
 
@@ -50,7 +50,8 @@ class Angles:
     @classmethod
     def of(cls, architecture: Architecture, device: str) -> Angles:
         """Return a model's angles on a device."""
-        cosines, sines = (torch.from_numpy(table).to(device) for table in rotary_tables(architecture))
+        tables = RotaryTables(architecture, architecture.max_positions)
+        cosines, sines = (torch.from_numpy(table).to(device) for table in (tables.cosines, tables.sines))
         first = tuple(architecture.first_angles)
         return cls(cosines, sines, first, torch.tensor(first, device=device))
 
