@@ -18,10 +18,10 @@ from completion.model.int8.int8_panels import FloatMatrices
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.sizes import CHANNELS
 from completion.model.int8.sections import Section, Sections
+from completion.model.int8.worker_threads import usable_threads
 from completion.model.store.gguf_file import GgufFile
 from completion.model.store.tensor_shapes import check_shapes
 from completion.model.weights import Bits, Tensors
-from completion.model.worker_threads import usable_threads
 from drafting.arrays import FloatArray
 
 _CHUNK_ROWS = 64 * STRIP  # rows that are repacked at a time, in memory that the processor's caches hold

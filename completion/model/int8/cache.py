@@ -13,8 +13,8 @@ from completion.model.architecture import Architecture
 from completion.model.draft_rows import TreeCache
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.views import CacheView, CompressedView
+from completion.model.int8.worker_threads import WorkerThreads
 from completion.model.weights import bfloat16_floats
-from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
 

@@ -35,6 +35,7 @@ from completion.model.int8.packing import (
     sums_of,
     unsealed,
 )
+from completion.model.int8.worker_threads import usable_threads
 from completion.model.store.converted_models import (
     PARTIAL,
     delete_unless_held,
@@ -43,7 +44,6 @@ from completion.model.store.converted_models import (
     shared_packed_dir,
 )
 from completion.model.store.disk import storage_errors
-from completion.model.worker_threads import usable_threads
 from completion.progress import Progress, silent
 from drafting.arrays import IntArray
 from drafting.state_files import StateFileError, read_state, set_aside

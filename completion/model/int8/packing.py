@@ -17,12 +17,12 @@ from completion.errors import UnsupportedModelError
 from completion.model.architecture import Architecture, read_architecture
 from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
+from completion.model.int8.worker_threads import usable_threads
 from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import packed_name, partial_folder, read_record
 from completion.model.store.disk import file_states, sync_files
 from completion.model.store.gguf_source import has_kernels, source_files
 from completion.model.store.tensor_shapes import checked_tensors
-from completion.model.worker_threads import usable_threads
 from completion.progress import Progress
 from drafting.arrays import FloatArray
 

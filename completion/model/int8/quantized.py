@@ -26,10 +26,10 @@ from completion.model.int8.kernels.sizes import CHANNELS, MAX_TILE_QUERIES, SCRA
 from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sequences, Sizes
 from completion.model.int8.packed_weights import PackedWeights
 from completion.model.int8.rows import joined_rows, prompt_rows, sequences_of, tree_rows, wanted_first
+from completion.model.int8.worker_threads import WorkerThreads
 from completion.model.logits import DenseLogits
 from completion.model.rotary import RotaryTables
 from completion.model.weights import bfloat16_floats
-from completion.model.worker_threads import WorkerThreads
 from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
 
