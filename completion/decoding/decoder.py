@@ -13,8 +13,7 @@ from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
 from completion.model.causal_model import CausalModel, Logits
-from completion.model.dead_ends import SampledText
-from completion.model.sampling import draw
+from completion.model.sampling import SampledText, draw
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
 from drafting.draft_budget import ALONE, SharedStep
