@@ -29,17 +29,18 @@ from completion.model.int8.packing import (
     Form,
     SumArray,
     files_digest,
-    pack,
     packed_target,
     sampled_sums_agree,
     sums_of,
     unsealed,
 )
 from completion.model.int8.worker_threads import usable_threads
+from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import (
     PARTIAL,
     delete_unless_held,
     lock_held,
+    made_whole,
     packed_forms,
     shared_packed_dir,
 )
@@ -158,7 +159,8 @@ def load_packed(
                 return found
         elif os.path.lexists(target):
             set_aside(target, "it is no folder")
-        pack(folder, target, form, progress)
+        with made_whole(target) as unfinished:
+            run_apart("completion.model.int8.packing:write_packed", folder, unfinished, form, progress=progress)
         _delete_stale(folder, target)
         return read_packed(target, mapped=mapped)
 

@@ -18,9 +18,8 @@ from completion.model.architecture import Architecture, read_architecture
 from completion.model.int8.kernels.processor import weight_layout
 from completion.model.int8.kernels.sizes import CHANNELS, GROUP_LIMIT, VALUE_CHANNELS
 from completion.model.int8.worker_threads import usable_threads
-from completion.model.store.apart import run_apart
-from completion.model.store.converted_models import packed_name, partial_folder, read_record
-from completion.model.store.disk import file_states, sync_files
+from completion.model.store.converted_models import packed_name, read_record
+from completion.model.store.disk import file_states
 from completion.model.store.gguf_source import has_kernels, source_files
 from completion.model.store.tensor_shapes import checked_tensors
 from completion.progress import Progress
@@ -73,22 +72,6 @@ def _states(folder: Path) -> list[tuple[str, int, int]]:
 
 def _digest(facts: object) -> str:
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-
-
-def pack(folder: Path, target: Path, form: Form, progress: Progress) -> None:
-    """Write into a folder beside the target, then rename it, so that no process reads an unfinished one.
-
-    The caller holds the target's lock.
-    """
-    unfinished = partial_folder(target)
-    shutil.rmtree(unfinished, ignore_errors=True)  # from a process that was killed
-    try:
-        unfinished.mkdir()
-        run_apart(f"{__name__}:write_packed", folder, unfinished, form, progress=progress)
-        sync_files(unfinished)
-        unfinished.rename(target)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def write_packed(folder: Path, target: Path, form: Form, progress: Progress) -> None:

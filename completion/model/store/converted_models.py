@@ -192,16 +192,28 @@ def read_record(folder: Path) -> Record | None:
 
 
 def _make(source: Source, target: Path, fill: Callable[[Path, Progress], str], progress: Progress) -> None:
+    with made_whole(target) as partial:
+        origin = fill(partial, progress)
+        progress("Computing checksums", 1.0)
+        _write_record(source, origin, partial)
+        for stale in packed_forms(target, packed_dir()) if target.exists() else ():
+            shutil.rmtree(stale)
+
+
+@contextmanager
+def made_whole(target: Path) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `target` at the end, so that no process reads an unfinished one.
+
+    The caller holds the target's lock.
+    """
     partial = partial_folder(target)
     shutil.rmtree(partial, ignore_errors=True)  # from a process that was killed
     try:
         partial.mkdir()
-        origin = fill(partial, progress)
-        progress("Computing checksums", 1.0)
-        _write_record(source, origin, partial)
+        yield partial
         sync_files(partial)
-        for stale in [target, *packed_forms(target, packed_dir())] if target.exists() else []:
-            shutil.rmtree(stale)
+        if target.exists():
+            shutil.rmtree(target)
         os.replace(partial, target)  # noqa: PTH105 -- says that it is atomic
     finally:
         shutil.rmtree(partial, ignore_errors=True)
