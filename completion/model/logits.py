@@ -70,10 +70,6 @@ class DenseLogits:
         row.flags.writeable = False
         return row
 
-    def part(self, first: int, end: int) -> DenseLogits:
-        """Return the logits of the rows from `first` up to `end`, for one of those that share a pass."""
-        return DenseLogits(self.values[first:end], self.size, self.pass_rows, self.largest[first:end])
-
     @classmethod
     def joined(cls, parts: list[DenseLogits], order: npt.NDArray[np.int64]) -> DenseLogits:
         """Join the rows of several passes.  order: index of each wanted row among all parts' rows."""

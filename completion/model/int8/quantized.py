@@ -27,7 +27,7 @@ from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sequ
 from completion.model.int8.packed_weights import PackedWeights
 from completion.model.int8.rows import joined_rows, prompt_rows, sequences_of, tree_rows, wanted_first
 from completion.model.int8.worker_threads import WorkerThreads
-from completion.model.logits import DenseLogits
+from completion.model.logits import DenseLogits, RowSlice
 from completion.model.rotary import RotaryTables
 from completion.model.weights import bfloat16_floats
 from drafting.arrays import FloatArray, IntArray, own_zeros
@@ -171,7 +171,7 @@ class QuantizedTransformer:
         inputs = (weights.astype(np.float32)[:, :, None] * embeddings).sum(axis=1)
         return self._score([ScorePass(tokens, parents, cache)], inputs, cancel)[0]
 
-    def _score(self, passes: Sequence[ScorePass], inputs: FloatArray, cancel: CancelToken) -> list[DenseLogits]:
+    def _score(self, passes: Sequence[ScorePass], inputs: FloatArray, cancel: CancelToken) -> list[RowSlice]:
         """Compute trees, whose inputs follow each other; return the logits of each.  inputs: # [rows, hidden]."""
         if len(inputs) > MAX_ROWS:
             raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {len(inputs)}.")
@@ -185,7 +185,7 @@ class QuantizedTransformer:
         for cache, parents in zip(caches, nodes, strict=True):
             cache.parents = parents
         ends = np.cumsum([0, *(len(each.wanted) for each in rows)]).tolist()
-        return [logits.part(first, end) for first, end in pairwise(ends)]
+        return [RowSlice(logits, first, end - first) for first, end in pairwise(ends)]
 
     def _embedded(self, tokens: IntArray) -> FloatArray:
         """Return the embeddings of tokens.  # [...] → # [..., hidden]."""

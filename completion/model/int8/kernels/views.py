@@ -40,10 +40,6 @@ class Sequences(NamedTuple):
     Attributes:
         addresses: Addresses of keys, keys before rotation, and values of each.  # int64 [sequences, 3]
         slots: Number of slots of each.  # [sequences]
-        cosines: See `CacheView`.
-        sines: See `CacheView`.
-        first_angles: See `CacheView`.
-        windows: See `CacheView`.
     """
 
     addresses: IntArray
