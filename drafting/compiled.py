@@ -13,8 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from drafting.machine_code.image import Code, Image, Native, read_image, write_image
-from drafting.machine_code.shapes import Shape, shape_of
+from drafting.machine_code.image import Code, Image, Native, Shape, read_image, shape_of, write_image
 
 if TYPE_CHECKING:
     from drafting.machine_code.compiler import Seen
