@@ -21,7 +21,10 @@ from drafting.machine_code.objects import IS_LINKABLE, link
 from drafting.state_files import StateFileError, read_state, set_aside, write_state
 
 Shape: TypeAlias = "str | int | bool | tuple[Shape, ...]"
-"""What numba would tell apart in an argument, nested like the tuples that it consists of; hashable, and the same after a trip through JSON."""
+"""What numba would tell apart in an argument, nested like the tuples that it consists of.
+
+It is hashable, and the same after a trip through JSON.
+"""
 
 _FLAGS, _IN_C_ORDER = 0x503, 0x501
 """numpy's flags for C order, Fortran order, aligned and writable arrays; arrays in both orders count as in C order."""
