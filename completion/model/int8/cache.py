@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -156,7 +157,7 @@ def _whole_spans(slots: int) -> int:
 def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sines: FloatArray) -> CacheView:
     """Return arrays of `slots` slots, a multiple of SPAN_SLOTS; zeros, since kernels multiply unused slots by zero."""
     heads, width = (architecture.layers, architecture.kv_heads), architecture.head_dim
-    plain_keys, values = _zeros(2 * _numbers(architecture, slots)).reshape(2, -1)
+    plain_keys, values = _zeros(2, *heads, slots * width)
     return CacheView(
         keys=_empty_keys(architecture, slots),
         plain_keys=plain_keys.reshape(*heads, slots, width),
@@ -171,10 +172,10 @@ def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sin
 def _empty_compressed(architecture: Architecture, slots: int, means: FloatArray) -> CompressedView:
     """Return arrays for `slots` slots in 8 bits."""
     rows = (architecture.layers, architecture.kv_heads, slots)
-    keys, values = np.frombuffer(large_memory(2 * _numbers(architecture, slots)), np.int8).reshape(2, -1)
+    keys, values = _zeros(2, *rows, architecture.head_dim, kind=np.int8)
     return CompressedView(
-        keys=keys.reshape(*rows, architecture.head_dim),
-        values=values.reshape(*rows, architecture.head_dim),
+        keys=keys,
+        values=values,
         key_scales=own_zeros(rows, np.float32),
         value_scales=own_zeros(rows, np.float32),
         key_means=means,
@@ -184,13 +185,10 @@ def _empty_compressed(architecture: Architecture, slots: int, means: FloatArray)
 
 def _empty_keys(architecture: Architecture, slots: int) -> IntArray:
     """Return rotated keys of `slots` slots."""
-    blocks = (architecture.layers, architecture.kv_heads, slots // BLOCK_SLOTS)
-    return _zeros(_numbers(architecture, slots)).reshape(*blocks, architecture.head_dim // 2, BLOCK_SLOTS, 2)
+    heads = (architecture.layers, architecture.kv_heads)
+    return _zeros(*heads, slots // BLOCK_SLOTS, architecture.head_dim // 2, BLOCK_SLOTS, 2)
 
 
-def _numbers(architecture: Architecture, slots: int) -> int:
-    return architecture.layers * architecture.kv_heads * slots * architecture.head_dim
-
-
-def _zeros(count: int) -> npt.NDArray[Any]:
-    return np.frombuffer(large_memory(2 * count), np.uint16) if count else np.zeros(0, np.uint16)
+def _zeros(*shape: int, kind: npt.DTypeLike = np.uint16) -> npt.NDArray[Any]:
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    return np.frombuffer(large_memory(size), kind).reshape(shape) if size else np.zeros(shape, kind)
