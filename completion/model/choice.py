@@ -224,13 +224,7 @@ def choose(
 ) -> Choice:
     """Return the largest known model whose first text is within a budget, with its reason.
 
-    Args:
-        machine: What the machine has now.
-        measured: What was measured here, the newest first.
-        is_installed: Whether a model can be loaded without a download.
-        budget_ms: Maximum time of a first text.
-        backend: Implementation that runs models.
-        serving: Name of the model that serves now; "" for none.
+    Of what was measured here, the newest comes first. `serving` is the model that serves now, "" for none.
     """
     gpu, lost = next((one for one in measured if one.device != "cpu"), None), None
     if gpu is not None and machine.device == "cpu":  # the GPU is lost, and what served on it
