@@ -26,16 +26,6 @@ _MAX_SIZE = 1 << 24
 """Maximum of any size: 64 times the largest vocabulary that exists. Products of two fit in 64 bits."""
 _MAX_LAYERS = 1 << 12
 """Maximum number of layers, some of which are listed: 32 times that of the deepest model that exists."""
-_SIZES = (
-    "hidden_size",
-    "heads",
-    "kv_heads",
-    "head_dim",
-    "intermediate_size",
-    "vocabulary_size",
-    "max_positions",
-)
-_FACTORS = ("norm_epsilon", "attention_scale", "embedding_scale", "residual_scale", "logits_scale")
 _LLAMA_DEFAULTS = {"hidden_act": "silu", "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "rope_theta": 10_000.0}
 _LAYER_TYPES = frozenset({"attention", "full_attention", "sliding_attention"})
 _UNSUPPORTED = ("attn_logit_softcapping", "final_logit_softcapping", "use_bidirectional_attention")
@@ -104,14 +94,14 @@ class Architecture:
         Raises:
             ValueError: One of them is no number of its kind, or out of its range.
         """
-        check_size("layers", self.layers, _MAX_LAYERS)
-        for name in _SIZES:
-            check_size(name, getattr(self, name))
-        for name in _FACTORS:
+        for name, kind in Architecture.__annotations__.items():
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not math.isfinite(value):
-                raise ValueError(f"{name} is {value!r}; it must be a finite number")
-            object.__setattr__(self, name, float(value))  # kernels take no integer in its place
+            if kind == "int" and name != "window":
+                check_size(name, value, _MAX_LAYERS if name == "layers" else _MAX_SIZE)
+            if kind == "float":
+                if not isinstance(value, int | float) or not math.isfinite(value):
+                    raise ValueError(f"{name} is {value!r}; it must be a finite number")
+                object.__setattr__(self, name, float(value))  # kernels take no integer in its place
         if self.heads % self.kv_heads:
             raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} key-value heads evenly")
         if self.head_dim % 2:
