@@ -11,8 +11,6 @@ from pathlib import Path
 from completion.errors import ModelDamagedError, ModelNotFoundError
 from completion.model.store.disk import sha256_of
 
-_COPY_BYTES = 1 << 22
-
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
@@ -100,8 +98,7 @@ def checked_parts(model: PackagedModel) -> list[Path]:
     paths = installed_parts(model)
     for path in paths:
         with path.open("rb") as part:
-            while block := part.read(_COPY_BYTES):
-                checksum.update(block)
+            hashlib.file_digest(part, lambda: checksum)
     if (actual := checksum.hexdigest()) != model.sha256:
         raise ModelDamagedError(f"{other_sum(model, actual)} {_altered_parts(model)}{_reinstall(model)}")
     return paths
