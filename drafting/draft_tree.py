@@ -13,6 +13,21 @@ ROOT = -1
 """Parent of a node that directly follows the context."""
 
 
+def depths_of(parents: IntArray) -> IntArray:
+    """Return the depth of each node, 0 for a root.  # [rows].
+
+    Raises:
+        ValueError: A parent does not come before its child.
+    """
+    depths = np.zeros(len(parents), dtype=np.int32)
+    for node, parent in enumerate(parents.tolist()):
+        if not -1 <= parent < node:
+            raise ValueError(f"Row {node} has parent {parent}; a parent must be −1 or come before its child.")
+        if parent >= 0:
+            depths[node] = depths[parent] + 1
+    return depths
+
+
 @dataclass(frozen=True, slots=True)
 class DraftTree:
     """Guessed continuations that share their beginnings.
@@ -34,12 +49,7 @@ class DraftTree:
     def __post_init__(self) -> None:
         if not len(self.tokens) == len(self.parents) == len(self.drafters):
             raise ValueError("tokens, parents and drafters must have the same length")
-        if np.any(self.parents >= np.arange(len(self.parents))) or np.any(self.parents < ROOT):
-            raise ValueError("a node's parent must be ROOT or come before the node")
-        depths: list[int] = []
-        for parent in self.parents.tolist():
-            depths.append(1 if parent == ROOT else depths[parent] + 1)
-        object.__setattr__(self, "depths", np.array(depths, dtype=np.int32))
+        object.__setattr__(self, "depths", depths_of(self.parents) + np.int32(1))
 
     def __len__(self) -> int:
         """Number of nodes."""

@@ -12,25 +12,11 @@ import numpy.typing as npt
 from completion.errors import ModelError
 from completion.model.causal_model import KVCache
 from drafting.arrays import IntArray
+from drafting.draft_tree import depths_of
 
 NO_ROWS = np.empty(0, dtype=np.int32)
 GROWTH_SLOTS = 256
 """Step in which a cache grows, in slots: on a GPU, growth also costs new graphs."""
-
-
-def depths_of(parents: IntArray) -> IntArray:
-    """Return the depth of each node, 0 for a root.  # [rows].
-
-    Raises:
-        ValueError: A parent does not come before its child.
-    """
-    depths = np.zeros(len(parents), dtype=np.int32)
-    for node, parent in enumerate(parents.tolist()):
-        if not -1 <= parent < node:
-            raise ValueError(f"Row {node} has parent {parent}; a parent must be −1 or come before its child.")
-        if parent >= 0:
-            depths[node] = depths[parent] + 1
-    return depths
 
 
 def ancestors_of(parents: IntArray, depths: IntArray) -> IntArray:

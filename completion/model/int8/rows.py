@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
+from completion.model.draft_rows import NO_ROWS, ancestors_of
 from completion.model.int8.cache import Int8Cache
 from completion.model.int8.kernels.views import RowsView, Sequences
 from drafting.arrays import IntArray
+from drafting.draft_tree import depths_of
 
 
 def prompt_rows(slots: IntArray, wanted: IntArray) -> RowsView:
