@@ -19,17 +19,18 @@ GROWTH_SLOTS = 256
 """Step in which a cache grows, in slots: on a GPU, growth also costs new graphs."""
 
 
-def ancestors_of(parents: IntArray, depths: IntArray) -> IntArray:
-    """Return each row's ancestors.
+def lineages(parents: IntArray, first: int) -> tuple[IntArray, IntArray]:
+    """Return the depths of the rows of a tree from row `first` on, and their ancestors.
 
-    ancestors[i, d] is row i's ancestor of depth d, itself included; −1 below it.  # [rows, maximum depth + 1]
+    ancestors[i, d] is row i's ancestor of depth d, itself included; −1 below it.  # [rows], [rows, maximum depth + 1]
     """
+    depths = depths_of(parents)
     ancestors = np.full((len(parents), int(depths.max(initial=0)) + 1), -1, dtype=np.int32)
     for node, parent in enumerate(parents.tolist()):
         if parent >= 0:
             ancestors[node] = ancestors[parent]
         ancestors[node, depths[node]] = node
-    return ancestors
+    return depths[first:], ancestors[first:]
 
 
 class TreeCache(KVCache):
@@ -169,9 +170,8 @@ def tree_distances(parents: IntArray, first: int) -> tuple[IntArray, npt.NDArray
     Returns:
         # [rows], [rows, all rows]
     """
-    depths = depths_of(parents)
-    ancestors = ancestors_of(parents, depths)[first:]
+    depths, ancestors = lineages(parents, first)
     distances = np.zeros((len(ancestors), len(parents)), dtype=np.int16)
     row, depth = np.nonzero(ancestors >= 0)
-    distances[row, ancestors[row, depth]] = depths[first + row] - depth + 1
-    return depths[first:], distances
+    distances[row, ancestors[row, depth]] = depths[row] - depth + 1
+    return depths, distances

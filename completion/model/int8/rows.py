@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from completion.model.draft_rows import NO_ROWS, ancestors_of
+from completion.model.draft_rows import NO_ROWS, lineages
 from completion.model.int8.cache import Int8Cache
 from completion.model.int8.kernels.views import RowsView, Sequences
 from drafting.arrays import IntArray
-from drafting.draft_tree import depths_of
 
 
 def prompt_rows(slots: IntArray, wanted: IntArray) -> RowsView:
@@ -24,8 +23,7 @@ def tree_rows(parents: IntArray, length: int, first: int = 0, skipped: int = 0) 
 
     Nodes before `first` are kept rows and are not computed. The first `skipped` of the others get no logits.
     """
-    depths = depths_of(parents)
-    ancestors, depths, count = ancestors_of(parents, depths)[first:], depths[first:], len(parents) - first
+    (depths, ancestors), count = lineages(parents, first), len(parents) - first
     in_a_run = np.cumprod(ancestors == np.arange(ancestors.shape[1]), axis=1).sum(
         axis=1
     )  # ancestor of depth d is row d
