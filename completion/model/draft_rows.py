@@ -82,6 +82,9 @@ class TreeCache(KVCache):
             self.resize(slots)
             self.slots = slots  # not before: kernels write to as many slots as this says
 
+    def shrink(self) -> None:
+        """Give back nothing: torch keeps freed memory for itself."""
+
     def compress(self) -> bool:
         """Keep the past rounded, in less memory; see `KVCache.compress`. This cache knows no such form."""
         self.shrink()

@@ -80,11 +80,13 @@ class Store(ABC):
     """Tensors of keys and values, by name.
 
     Attributes:
+        angles: Rotary angles, if our own attention rotates the keys.
         device: Where they are.
         tensors: Each with a row a slot.  # [layers or 1, kv_heads or 1, slots, width]
     """
 
-    __slots__ = ("device", "tensors")
+    __slots__ = ("angles", "device", "tensors")
+    angles: Angles
 
     def __init__(self, shape: ModelShape, device: torch.device, kinds: Mapping[str, tuple[int, torch.dtype]]) -> None:
         self.device = device
@@ -131,7 +133,7 @@ class ExactStore(Store):
     Keys are also stored before rotation. A moved key is rotated from that original, so no error adds up.
     """
 
-    __slots__ = ("angles",)
+    __slots__ = ()
 
     def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles) -> None:
         self.angles = angles
@@ -160,7 +162,7 @@ class Int8Store(Store):
         biases: Biases of the keys.  # [layers, kv_heads, 1, head_dim]
     """
 
-    __slots__ = ("_dtype", "angles", "biases")
+    __slots__ = ("_dtype", "biases")
 
     def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles, biases: Tensor) -> None:
         rounded, scales = (shape.head_dim, torch.int8), (1, torch.float32)
