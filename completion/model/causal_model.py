@@ -62,7 +62,7 @@ class KVCache(Protocol):
         kept: Number of rows after the committed slots that stay when the next ones are scored.
     """
 
-    __slots__ = ()
+    __slots__ = ("capacity", "kept", "length")
 
     capacity: int
     length: int

@@ -42,7 +42,7 @@ class TreeCache(KVCache):
         parents: Parents of the rows after the committed slots.  # [rows]
     """
 
-    __slots__ = ("capacity", "kept", "length", "parents", "slots")
+    __slots__ = ("parents", "slots")
     growth_slots: ClassVar[int] = GROWTH_SLOTS
 
     def __init__(self, capacity: int) -> None:
