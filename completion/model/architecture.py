@@ -56,13 +56,9 @@ class Architecture:
         rotary: Rotary embedding of the layers that see all positions.
         window_rotary: Rotary embedding of windowed layers, None if it is the same.
         window: Number of last positions that a row of a windowed layer sees, its own included.
-        windowed_layers: Indices of the windowed layers.
         centred_norms: Whether norms remove the mean and add a bias (LayerNorm), instead of RMSNorm.
         gated: Whether the MLP is down(activation(gate) · up), instead of down(activation(up)).
-        activation: Activation of the MLP.
-        embedding_scale: Factor on embeddings.
         residual_scale: Factor on the outputs of attention and MLP before they are added.
-        logits_scale: Factor on logits.
     """
 
     family: str

@@ -55,7 +55,6 @@ class GpuPlan:
     """How a model is stored on a GPU.
 
     Attributes:
-        weights: Format of its matrices.
         int8_cache: Whether keys and values have 8 bits instead of 16.
         memory_share: Share of the GPU's memory that it may take.
     """

@@ -37,10 +37,8 @@ class LoadedModel:
 
     Attributes:
         model: The weights on their backend.
-        tokenizer: The model's tokenizer.
         name: Short name, for display and for choosing the prompt's format.
         digest: Changes when the model's content does; files made from a model have it in their names.
-        folder: Folder of the converted model.
         device: Where it runs, as torch names it.
         remark: A sentence on why it does not run on this machine's GPU; "" if it does, or if there is none.
         plan: How it is stored on the GPU, None if it runs on the processor.

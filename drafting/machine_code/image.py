@@ -53,7 +53,6 @@ class Code:
         name: Name of the function, "module:name".
         shape: Kinds of its arguments; () for a callback, which C code calls.
         symbol: Symbol in the object to call.
-        content: Object file.
         environments: Constants of functions, by the symbol of the word that takes their address: the module of the
             function, and the names of array types, which are all the constants that are kept.
     """

@@ -65,13 +65,11 @@ class PackedWeights:
     """A packed model.
 
     Attributes:
-        architecture: Sizes of the model.
         embeddings: Rows as bfloat16 bits [vocabulary, hidden].
         sections: Arrays by name: for each matrix "NAME.weights", "NAME.bias" with NAME "L.qkv",
             "L.attention_out", "L.up" (gate and up), "L.down" or "final.qkv", which is the head; or the sections of
             `block_sources`; and for each norm "NAME" and perhaps "NAME.bias", float32, with NAME "L.PART" (`families`)
             or "final.attention_norm".
-        folder: Folder of the file.
         mapping: The mapped file; None if the weights were read into memory.
     """
 

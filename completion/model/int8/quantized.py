@@ -43,7 +43,6 @@ class QuantizedTransformer:
     """Scores rows of tokens on top of a cached past, with int8 activations and a bfloat16 cache.
 
     Attributes:
-        form: Form of the weights.
         step_bytes: Bytes of weights that a step reads.
     """
 

@@ -40,7 +40,6 @@ class PreparedModel:
     """Model that can be loaded: a folder with config.json, tokenizer.json and safetensors, or a note of a GGUF file.
 
     Attributes:
-        name: Short name.
         digest: Changes when the model's content does; at least 12 hexadecimal digits.
         folder: Where the files are.
     """

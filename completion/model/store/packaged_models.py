@@ -18,11 +18,9 @@ class PackagedModel:
 
     Attributes:
         name: Short name, used in folder names and for `--model`.
-        title: Name to display.
         sha256: Checksum of the joined file.
         size_bytes: Size of the joined file.
         parts: (distribution, file within it), in the order in which they are joined.
-        version: Version of the packages.
         extra: Optional dependency of draftline that installs the parts.
         hub_repository: Second source, on the Hugging Face hub; "" if there is none.
         hub_file: The file in that repository.

@@ -37,7 +37,6 @@ class TokenTables:
         text: Bytes of all tokens, one after the other.
         offsets: Where each token's bytes begin, and the end of the last one's.  # [vocabulary_size + 1]
         order: Tokens that have bytes, by their bytes.  # [tokens with bytes]
-        encoder: Encodes text.
     """
 
     special: dict[str, int]

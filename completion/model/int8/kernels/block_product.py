@@ -46,12 +46,7 @@ _Product = Callable[[Values, Values], Values]  # (addresses of lines, sums) -> s
 
 
 class StripProduct:
-    """Emits the product of rows with a strip of one kind, for one processor.
-
-    Attributes:
-        kind: Kind of the strip's blocks.
-        instructions: The processor.
-    """
+    """Emits the product of rows with a strip of one kind, for one processor."""
 
     def __init__(self, kind: BlockKind, instructions: Instructions) -> None:
         self.kind, self.instructions = kind, instructions
