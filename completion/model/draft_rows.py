@@ -141,7 +141,12 @@ class TreeCache(KVCache):
         Raises:
             ValueError: `rows` is no path of the tree.
         """
-        check_path(rows, self.parents)
+        expected = -1
+        for row in rows:
+            if not 0 <= row < len(self.parents) or self.parents[row] != expected:
+                count = len(self.parents)
+                raise ValueError(f"Rows {list(rows)} are no path of the last scored tree ({count} rows).")
+            expected = row
         self._move(rows)
         self.settle(self.length + len(rows))
 
@@ -150,19 +155,6 @@ class TreeCache(KVCache):
         moved = np.flatnonzero(sources != targets)
         if len(moved):
             self.copy_slots(self.length + sources[moved], self.length + targets[moved])
-
-
-def check_path(rows: Sequence[int], parents: IntArray) -> None:
-    """Check that `rows` runs from a root downwards.
-
-    Raises:
-        ValueError: It does not, or there is no such row.
-    """
-    expected = -1
-    for row in rows:
-        if not 0 <= row < len(parents) or parents[row] != expected:
-            raise ValueError(f"Rows {list(rows)} are no path of the last scored tree ({len(parents)} rows).")
-        expected = row
 
 
 def tree_distances(parents: IntArray, first: int) -> tuple[IntArray, npt.NDArray[np.int16]]:

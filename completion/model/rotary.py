@@ -25,7 +25,7 @@ class RotaryTables:
     """
 
     def __init__(self, architecture: Architecture, positions: int = 0) -> None:
-        self._kinds = _kinds(architecture)
+        self._kinds = [kind for kind in (architecture.rotary, architecture.window_rotary) if kind is not None]
         self._architecture = architecture
         self._computed = 0
         shape = len(self._kinds) * architecture.max_positions, architecture.head_dim // 2
@@ -45,10 +45,6 @@ class RotaryTables:
             rows = _table(kind, self._architecture, first, end)
             self.cosines[start + first : start + end], self.sines[start + first : start + end] = rows
         self._computed = max(first, end)
-
-
-def _kinds(architecture: Architecture) -> list[RotaryScaling]:
-    return [kind for kind in (architecture.rotary, architecture.window_rotary) if kind is not None]
 
 
 def _table(scaling: RotaryScaling, architecture: Architecture, first: int, end: int) -> tuple[FloatArray, FloatArray]:
