@@ -15,7 +15,7 @@ from completion.model.architecture import Activation, Architecture, read_archite
 from completion.model.causal_model import KVCache, Logits, ScorePass
 from completion.model.dense.attention import PLAIN, Attention, Kernels, Sight
 from completion.model.dense.held_tensors import held_by, tensors_in
-from completion.model.dense.kv_cache import Angles, Int8Store, Store, TorchCache
+from completion.model.dense.kv_cache import Angles, Int8Store, Store, TorchCache, indices
 from completion.model.dense.torch_logits import TorchLogits
 from completion.model.dense.weights import LayerWeights, Norm, Weights, read_weights
 from completion.model.logits import RowSlice
@@ -91,8 +91,8 @@ class DenseTransformer:
         cache = self.own(cache, int(slots[-1]) + 1)
         hidden, most = [], self.kernels.prefill_rows
         for start in range(0, len(tokens), most):
-            chunk = self._indices(slots[start : start + most])
-            inputs = self.embedded(self._indices(tokens[start : start + most]))
+            chunk = indices(slots[start : start + most], self.device)
+            inputs = self.embedded(indices(tokens[start : start + most], self.device))
             sight = Sight.of_slots(chunk, int(slots[: start + most][-1]) + 1)
             hidden.append(self.forward(inputs, sight, cache, cancel))
         hidden[-1][-1, 0].item()  # waits for a GPU: callers time a prompt's chunks, and cancel between two of them
@@ -104,14 +104,14 @@ class DenseTransformer:
         self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
     ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        inputs = self.embedded(self._indices(tokens))
+        inputs = self.embedded(indices(tokens, self.device))
         return self._score(inputs, [ScorePass(tokens, parents, cache, skipped)], cancel)[0]
 
     @torch.inference_mode()
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute several trees at once; see `CausalModel.score_together`."""
         tokens = np.concatenate([each.tokens for each in passes])
-        return self._score(self.embedded(self._indices(tokens)), passes, NEVER)
+        return self._score(self.embedded(indices(tokens, self.device)), passes, NEVER)
 
     @torch.inference_mode()
     def superpose(
@@ -119,7 +119,7 @@ class DenseTransformer:
     ) -> Logits:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         shares = torch.from_numpy(weights).to(self.device)[:, :, None]
-        embeddings = self.embedded(self._indices(tokens))  # [rows, tokens, hidden]
+        embeddings = self.embedded(indices(tokens, self.device))  # [rows, tokens, hidden]
         inputs = (shares * embeddings.float()).sum(dim=1).to(embeddings.dtype)
         return self._score(inputs, [ScorePass(tokens, parents, cache)], cancel)[0]
 
@@ -127,9 +127,6 @@ class DenseTransformer:
         """Return the embeddings of tokens.  # [...] → # [..., hidden]."""
         embeddings, scale = self.weights.embeddings.rows(tokens), self.architecture.embedding_scale
         return embeddings if scale == 1.0 else embeddings * scale
-
-    def _indices(self, values: IntArray) -> torch.Tensor:
-        return torch.from_numpy(values.astype(np.int64)).to(self.device)
 
     def _score(self, inputs: torch.Tensor, passes: Sequence[ScorePass], cancel: CancelToken) -> list[Logits]:
         """Compute trees whose inputs follow each other; return the logits of each.  inputs: # [rows, hidden]."""

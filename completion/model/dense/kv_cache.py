@@ -66,14 +66,9 @@ class Angles:
         return self.cosines[rows], self.sines[rows]
 
 
-@torch.inference_mode(mode=False)  # a tensor made in inference mode could not be written outside it
-def lengthened(tensor: Tensor, dimension: int, length: int) -> Tensor:
-    """Return a copy of a tensor that is longer in one dimension, with zeros at its end."""
-    shape = list(tensor.shape)
-    shape[dimension] = length
-    longer = torch.zeros(shape, dtype=tensor.dtype, device=tensor.device)
-    longer.narrow(dimension, 0, tensor.shape[dimension]).copy_(tensor)
-    return longer
+def indices(values: npt.NDArray[np.integer[Any]], device: torch.device | str) -> Tensor:
+    """Return numbers as torch takes them for indices, on a device.  # int64."""
+    return torch.from_numpy(values.astype(np.int64)).to(device)
 
 
 class Store(ABC):
@@ -100,9 +95,13 @@ class Store(ABC):
         """Allocated memory."""
         return sum(tensor.nbytes for tensor in self.tensors.values())
 
+    @torch.inference_mode(mode=False)  # a tensor made in inference mode could not be written outside it
     def resize(self, slots: int) -> None:
         """Allocate slots, and copy the content of the old ones."""
-        self.tensors = {name: lengthened(tensor, 2, slots) for name, tensor in self.tensors.items()}
+        longer = {name: old.new_zeros((*old.shape[:2], slots, old.shape[3])) for name, old in self.tensors.items()}
+        for name, old in self.tensors.items():
+            longer[name][:, :, : old.shape[2]] = old
+        self.tensors = longer
 
     def copy(self, sources: Tensor, targets: Tensor) -> None:
         """Copy slots as if all at once.  # [slots] twice."""
@@ -217,15 +216,12 @@ class TorchCache(TreeCache):
 
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
         """Copy slots as if all at once.  # [slots] twice."""
-        self.store.copy(self._indices(sources), self._indices(targets))
+        self.store.copy(indices(sources, self.store.device), indices(targets, self.store.device))
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
         self.reserve(len(sources))
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
         if len(moved):
-            self.store.move(self._indices(sources[moved]), self._indices(moved))
+            self.store.move(indices(sources[moved], self.store.device), indices(moved, self.store.device))
         self.settle(len(sources))
-
-    def _indices(self, slots: npt.NDArray[np.integer[Any]]) -> Tensor:
-        return torch.as_tensor(slots.astype(np.int64), device=self.store.device)

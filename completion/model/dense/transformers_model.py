@@ -20,7 +20,7 @@ from completion.memory import Held
 from completion.model.causal_model import KVCache, Logits, ModelShape, ScorePass
 from completion.model.dense.attention import Sight
 from completion.model.dense.held_tensors import held_by
-from completion.model.dense.kv_cache import Store, TorchCache, rotate
+from completion.model.dense.kv_cache import Store, TorchCache, indices, rotate
 from completion.model.logits import DenseLogits, without_first
 from drafting.arrays import FloatArray, IntArray
 
@@ -163,8 +163,10 @@ class TransformersModel:
             cancel.raise_if_cancelled()
             chunk = slots[start : start + PREFILL_ROWS]
             wanted = [row - start for row in logits_rows if start <= row < start + len(chunk)]
-            sight = Sight.of_slots(_indices(chunk), int(chunk[-1]) + 1)
-            logits.append(self._forward(_indices(tokens[start : start + PREFILL_ROWS]), sight, cache, wanted))
+            sight = Sight.of_slots(indices(chunk, self.device), int(chunk[-1]) + 1)
+            logits.append(
+                self._forward(indices(tokens[start : start + PREFILL_ROWS], self.device), sight, cache, wanted)
+            )
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         chunks = np.asarray(logits_rows, dtype=np.int64) // PREFILL_ROWS
         return DenseLogits(np.concatenate(logits)[np.argsort(np.argsort(chunks, kind="stable"))])
@@ -175,7 +177,7 @@ class TransformersModel:
     ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
         cancel.raise_if_cancelled()
-        return without_first(self._score(_indices(tokens), parents, cache), skipped, len(tokens))
+        return without_first(self._score(indices(tokens, self.device), parents, cache), skipped, len(tokens))
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute trees one after another; see `CausalModel.score_together`."""
@@ -187,7 +189,7 @@ class TransformersModel:
     ) -> Logits:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         cancel.raise_if_cancelled()
-        embeddings = self._module.get_input_embeddings()(_indices(tokens))
+        embeddings = self._module.get_input_embeddings()(indices(tokens, self.device))
         mixed = (torch.from_numpy(weights)[:, :, None] * embeddings.float()).sum(dim=1).to(self.dtype)
         return self._score(mixed, parents, cache)
 
@@ -246,10 +248,6 @@ class TransformersModel:
         )
         logits: FloatArray = output.logits[0].float().numpy()
         return logits
-
-
-def _indices(values: IntArray) -> Tensor:
-    return torch.from_numpy(values.astype(np.int64))
 
 
 def rotated(keys: Tensor, by: Tensor, frequencies: Tensor) -> Tensor:
