@@ -174,16 +174,9 @@ def _multiply(
 
 @inner
 def _panels(
-    thread: int,
-    stage: int,
-    count: int,
-    panels: int,
-    inputs: Inputs,
-    addresses: IntArray,
-    target: Target,
-    buffers: Buffers,
+    thread: int, stage: int, count: int, panels: int, inputs: Inputs, part: IntArray, target: Target, buffers: Buffers
 ) -> None:
-    matrix = Matrix(addresses[0], addresses[1], addresses[2])
+    matrix = Matrix(part[0], part[1], part[2])
     counters, sums = buffers.counters.ctypes.data, buffers.sums[thread].ctypes.data
     ranges = len(buffers.sums) if count <= _NEAR_ROWS else 1
     panel = claim_near(counters, stage, panels, thread, ranges)
