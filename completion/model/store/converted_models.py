@@ -137,7 +137,7 @@ def remove(folder: Path, progress: Progress) -> int:
 
 
 def delete_superseded(folder: Path, origin: str) -> None:
-    """Delete the conversions of a file but `folder`, and what was packed from them: the file has changed since."""
+    """Delete all conversions of a file but `folder`, and what was packed from them: the file has changed since."""
     for other in models_dir().glob("*/"):
         record = read_record(other)
         if other != folder and record is not None and record["source"].get("origin") == origin:
