@@ -65,10 +65,7 @@ def logit_of(calibration: CalibrationArrays, source: int, kind: int) -> float:
 def probability(calibration: CalibrationArrays, kinds: IntArray, weight_set: int) -> float:
     """Return the probability that a token comes next.
 
-    Args:
-        calibration: Counts and weights.
-        kinds: Kind of evidence of each source, −1 for none.  # [SOURCES]
-        weight_set: Index of the weights that mix the evidence.
+    `kinds` has the kind of evidence of each source, −1 for none.  # [SOURCES]
     """
     total = calibration.weights[weight_set, SOURCES]
     for source in range(SOURCES):
@@ -81,11 +78,7 @@ def probability(calibration: CalibrationArrays, kinds: IntArray, weight_set: int
 def learn(calibration: CalibrationArrays, kinds: IntArray, weight_set: int, right: float) -> None:
     """Learn from one verified candidate: move the weights down the gradient of the log loss, then count.
 
-    Args:
-        calibration: Changed in place.
-        kinds: Kind of evidence of each source, −1 for none.  # [SOURCES]
-        weight_set: Index of the weights that mixed the evidence.
-        right: 1 if the token was right, else 0.
+    `kinds` and `weight_set` are those of `probability`; `right` is 1 if the token was right, else 0.
     """
     error = right - probability(calibration, kinds, weight_set)
     calibration.weights[weight_set, SOURCES] += LEARNING_RATE * error

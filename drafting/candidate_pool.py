@@ -113,14 +113,14 @@ def learn_path(pool: Pool, calibration: CalibrationArrays, written: IntArray, fi
 
 
 @compiled
-def lay_out(pool: Pool, count: int) -> tuple[IntArray, IntArray, FloatArray, IntArray]:
+def lay_out(pool: Pool, count: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return the first `count` nodes in the order of scored rows: the likeliest path first, then the others best first.
 
     The likeliest path is contiguous. Rows of other branches between the rows of a path would change the order of a
     floating-point sum, and so its result.
 
     Returns:
-        Tokens, parents (−1 for the context's end), chances and sources of the rows.  # [count] each
+        Tokens, parents (−1 for the context's end) and sources of the rows.  # [count] each
     """
     row_of = np.full(count, -1, dtype=np.int32)
     placed, last = 0, -1
@@ -133,11 +133,10 @@ def lay_out(pool: Pool, count: int) -> tuple[IntArray, IntArray, FloatArray, Int
             row_of[node] = placed
             placed += 1
     tokens, parents = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
-    chances, sources = np.empty(count, dtype=np.float32), np.empty(count, dtype=np.int32)
+    sources = np.empty(count, dtype=np.int32)
     for node in range(count):
         candidate, row = pool.picked[node], row_of[node]
         parent = pool.parents[candidate]
-        tokens[row], chances[row] = pool.tokens[candidate], pool.chances[candidate]
+        tokens[row], sources[row] = pool.tokens[candidate], pool.sources[candidate]
         parents[row] = row_of[parent] if parent >= 0 else -1
-        sources[row] = pool.sources[candidate]
-    return tokens, parents, chances, sources
+    return tokens, parents, sources

@@ -13,8 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from drafting.machine_code.image import Code, Image, Native, read_image, write_image
-from drafting.machine_code.shapes import Shape, shape_of
+from drafting.machine_code.image import Code, Image, Native, Shape, read_image, shape_of, write_image
 
 if TYPE_CHECKING:
     from drafting.machine_code.compiler import Seen
@@ -33,32 +32,60 @@ class _State:
         self.lock = threading.RLock()
         self.before: Callable[[], object] | None = None
 
-    def made(self, make: Callable[[], Any]) -> Any:  # noqa: ANN401  numba's class
-        """Return a function of numba. The caller has the lock."""
-        before, self.before = self.before, None
-        if before is not None:
-            before()
-        return make()
-
 
 _state = _State()
 
 
-class Kernel:
-    """A function in machine code. It takes positional arguments only.
+class _Made:
+    """What numba makes at its first use.
 
     Args:
-        name: "module:name" of the function.
         make: Imports numba, and returns its compiled function.
     """
 
-    __slots__ = ("_compiled", "_make", "_natives", "name", "seen")
+    __slots__ = ("_compiled", "_make")
 
-    def __init__(self, name: str, make: Callable[[], Any]) -> None:
-        self.name = name
-        self.seen: dict[Shape, Seen] = {}
+    def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
         self._compiled: Any = None
+
+    @property
+    def compiled(self) -> Any:  # noqa: ANN401  numba's class
+        """Numba's function: a dispatcher, which compiles for new kinds of arguments, or a C function."""
+        with _state.lock:
+            if self._compiled is None:
+                before, _state.before = _state.before, None
+                if before is not None:
+                    before()
+                self._compiled = self._make()
+        return self._compiled
+
+
+class InnerKernel(_Made):
+    """A function in machine code that other compiled functions call."""
+
+    __slots__ = ()
+
+    @property
+    def _numba_type_(self) -> Any:  # noqa: ANN401  numba asks for it where another compiled function calls this one
+        from numba import types  # noqa: PLC0415  (numba is there already)
+
+        return types.Dispatcher(self.compiled)
+
+
+class Kernel(InnerKernel):
+    """A function in machine code that Python calls, too. It takes positional arguments only.
+
+    Attributes:
+        name: "module:name" of the function.
+    """
+
+    __slots__ = ("_natives", "name", "seen")
+
+    def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        super().__init__(make)
+        self.name = name
+        self.seen: dict[Shape, Seen] = {}
         self._natives: dict[Shape, Native] = {}
 
     def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401  those of the function
@@ -81,20 +108,6 @@ class Kernel:
             self._note(arguments)
         return cast("Native", self.compiled)
 
-    @property
-    def compiled(self) -> Any:  # noqa: ANN401  numba's dispatcher
-        """Numba's function, which compiles for new kinds of arguments."""
-        with _state.lock:
-            if self._compiled is None:
-                self._compiled = _state.made(self._make)
-        return self._compiled
-
-    @property
-    def _numba_type_(self) -> Any:  # noqa: ANN401  numba asks for it where another compiled function calls this one
-        from numba import types  # noqa: PLC0415  (numba is there already)
-
-        return types.Dispatcher(self.compiled)
-
     def codes(self) -> list[Code]:
         """Return the code of the noted calls."""
         from drafting.machine_code.compiler import codes_of_kernel  # noqa: PLC0415  (imports numba)
@@ -115,51 +128,14 @@ class Kernel:
             _state.noted[self.name] = self
 
 
-class InnerKernel:
-    """A function in machine code that only other compiled functions call.
+class Callback(_Made):
+    """A function in machine code that C code calls; its name is "module:name"."""
 
-    Args:
-        make: Imports numba, and returns its compiled function.
-    """
-
-    __slots__ = ("_compiled", "_make")
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
-        self._compiled: Any = None
-
-    @property
-    def _numba_type_(self) -> Any:  # noqa: ANN401  as that of `Kernel`
-        from numba import types  # noqa: PLC0415  (numba is there already)
-
-        with _state.lock:
-            if self._compiled is None:
-                self._compiled = _state.made(self._make)
-        return types.Dispatcher(self._compiled)
-
-
-class Callback:
-    """A function in machine code that C code calls.
-
-    Args:
-        name: "module:name" of the function.
-        make: Imports numba, and returns its C function.
-    """
-
-    __slots__ = ("_compiled", "_make", "name")
+    __slots__ = ("name",)
 
     def __init__(self, name: str, make: Callable[[], Any]) -> None:
+        super().__init__(make)
         self.name = name
-        self._make = make
-        self._compiled: Any = None
-
-    @property
-    def compiled(self) -> Any:  # noqa: ANN401  numba's C function
-        """Numba's function."""
-        with _state.lock:
-            if self._compiled is None:
-                self._compiled = _state.made(self._make)
-        return self._compiled
 
     @property
     def address(self) -> int:
@@ -179,12 +155,14 @@ class Callback:
 
 def compiled(function: Function) -> Function:
     """Compile a function at its first call, with a cache on disk; it runs without the interpreter's global lock."""
-    return _kernel(function)
+    source: Any = function
 
+    def make() -> Function:
+        from drafting.machine_code.functions import entry  # noqa: PLC0415  (imports numba)
 
-def compiled_freely(function: Function) -> Function:
-    """Compile a function as `compiled` does, with sums in any order and no care for numbers that are not finite."""
-    return _kernel(function, fastmath=True)
+        return entry(function)
+
+    return cast("Function", Kernel(f"{source.__module__}:{source.__qualname__}", make))
 
 
 def compiled_within(function: Function) -> Function:
@@ -196,17 +174,6 @@ def compiled_within(function: Function) -> Function:
         return inner(function)
 
     return cast("Function", InnerKernel(make))
-
-
-def _kernel(function: Function, *, fastmath: bool = False) -> Function:
-    source: Any = function
-
-    def make() -> Function:
-        from drafting.machine_code.functions import entry  # noqa: PLC0415  (imports numba)
-
-        return entry(function, fastmath=fastmath)
-
-    return cast("Function", Kernel(f"{source.__module__}:{source.__qualname__}", make))
 
 
 def kernel_in(module: str, name: str) -> Any:  # noqa: ANN401  a function of any type

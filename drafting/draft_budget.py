@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,10 +20,30 @@ SHAPE_RATE = 0.03
 """Weight of one observed step in the cost of its tree size relative to other sizes."""
 
 
+@dataclass(frozen=True, slots=True)
+class SharedStep:
+    """Other attempts that a step scores together with this one, and that share its cost.
+
+    Attributes:
+        rows: Number of rows of the other attempts.
+        attempts: Number of other attempts.
+    """
+
+    rows: int = 0
+    attempts: int = 0
+
+
+ALONE = SharedStep()
+"""A step that scores one attempt only."""
+
+
 class StepCosts:
     """C(N): milliseconds of a step that scores the anchor and N nodes. C never falls with N.
 
     Budgets depend on ratios of costs only, so a machine that is busy for a while changes none.
+
+    Attributes:
+        costs_ms: Cost by number of nodes; never changed in place.  # [max_nodes + 1]
     """
 
     def __init__(self, timings_ms: Mapping[int, float], max_nodes: int) -> None:
@@ -39,7 +60,7 @@ class StepCosts:
             raise ValueError(f"step costs need timings above 0 ms at 0 nodes or more; got {dict(timings_ms)}")
         sizes = sorted(timings_ms)
         times = _non_decreasing([timings_ms[size] for size in sizes])
-        self._costs_ms = _extended(sizes, times, max_nodes)
+        self.costs_ms = _extended(sizes, times, max_nodes)
         self._scale = 1.0
 
     @classmethod
@@ -58,26 +79,21 @@ class StepCosts:
     @property
     def max_nodes(self) -> int:
         """Number of nodes of the largest tree that has a cost."""
-        return len(self._costs_ms) - 1
-
-    @property
-    def costs_ms(self) -> FloatArray:
-        """Cost by number of nodes; never changed in place.  # [max_nodes + 1]."""
-        return self._costs_ms
+        return len(self.costs_ms) - 1
 
     @property
     def latest_ms(self) -> FloatArray:
         """Cost by number of nodes at the machine's current speed.  # [max_nodes + 1]."""
-        return (self._costs_ms * self._scale).astype(np.float32)
+        return (self.costs_ms * self._scale).astype(np.float32)
 
     def observe(self, nodes: int, step_ms: float) -> None:
         """Learn from a real step: the machine's speed quickly, the shape of C slowly."""
         if not 0 <= nodes <= self.max_nodes or step_ms <= 0:
             return
-        surprise = step_ms / (self._scale * float(self._costs_ms[nodes]))
+        surprise = step_ms / (self._scale * float(self.costs_ms[nodes]))
         surprise = min(max(surprise, 0.5), 2.0)  # a step that waited for something else has little weight
         self._scale *= surprise**SCALE_RATE
-        self._costs_ms = _corrected(self._costs_ms, nodes, surprise)
+        self.costs_ms = _corrected(self.costs_ms, nodes, surprise)
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""Tree of guessed tokens: parents, depths, probabilities, and who guessed each node."""
+"""Tree of guessed tokens: parents, depths, and who guessed each node."""
 
 from __future__ import annotations
 
@@ -7,10 +7,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from drafting.arrays import FloatArray, IntArray
+from drafting.arrays import IntArray
 
 ROOT = -1
 """Parent of a node that directly follows the context."""
+
+
+def depths_of(parents: IntArray) -> IntArray:
+    """Return the depth of each node, 0 for a root.  # [rows].
+
+    Raises:
+        ValueError: A parent does not come before its child.
+    """
+    depths = np.zeros(len(parents), dtype=np.int32)
+    for node, parent in enumerate(parents.tolist()):
+        if not -1 <= parent < node:
+            raise ValueError(f"Row {node} has parent {parent}; a parent must be −1 or come before its child.")
+        if parent >= 0:
+            depths[node] = depths[parent] + 1
+    return depths
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +35,6 @@ class DraftTree:
     Attributes:
         tokens: Token id of each node.  # [nodes]
         parents: Index of each node's parent, ROOT for a first token; a parent comes before its children.  # [nodes]
-        probabilities: Estimated probability that a node is accepted if its parent was.  # [nodes]
         drafters: Index into `names` of who guessed the node.  # [nodes]
         names: Names of the drafters that contributed.
         depths: Depth of each node, 1 for a node that follows the context.  # [nodes]
@@ -28,20 +42,14 @@ class DraftTree:
 
     tokens: IntArray
     parents: IntArray
-    probabilities: FloatArray
     drafters: IntArray
     names: tuple[str, ...] = ()
     depths: IntArray = field(init=False)
 
     def __post_init__(self) -> None:
-        if not len(self.tokens) == len(self.parents) == len(self.probabilities) == len(self.drafters):
-            raise ValueError("tokens, parents, probabilities and drafters must have the same length")
-        if np.any(self.parents >= np.arange(len(self.parents))) or np.any(self.parents < ROOT):
-            raise ValueError("a node's parent must be ROOT or come before the node")
-        depths: list[int] = []
-        for parent in self.parents.tolist():
-            depths.append(1 if parent == ROOT else depths[parent] + 1)
-        object.__setattr__(self, "depths", np.array(depths, dtype=np.int32))
+        if not len(self.tokens) == len(self.parents) == len(self.drafters):
+            raise ValueError("tokens, parents and drafters must have the same length")
+        object.__setattr__(self, "depths", depths_of(self.parents) + np.int32(1))
 
     def __len__(self) -> int:
         """Number of nodes."""
@@ -51,7 +59,7 @@ class DraftTree:
     def empty(cls) -> DraftTree:
         """Return a tree without nodes."""
         nothing = np.empty(0, dtype=np.int32)
-        return cls(nothing, nothing, np.empty(0, dtype=np.float32), nothing)
+        return cls(nothing, nothing, nothing)
 
     def child(self, parent: int, token: int) -> int | None:
         """Return the first child of `parent` (or of ROOT) that has this token, None if there is none."""
@@ -67,17 +75,15 @@ class DraftTree:
         index_of = {ROOT: ROOT} | {node: row for row, node in enumerate(nodes)}
         kept = np.asarray(nodes, dtype=np.int32)
         parents = np.asarray([index_of[int(self.parents[node])] for node in nodes], dtype=np.int32)
-        return DraftTree(self.tokens[kept], parents, self.probabilities[kept], self.drafters[kept], self.names)
+        return DraftTree(self.tokens[kept], parents, self.drafters[kept], self.names)
 
     def after(self, tokens: Sequence[int], name: str) -> DraftTree:
         """Return this tree below a chain of `tokens` that are certain to come, credited to `name`."""
         count = len(tokens)
         chain = np.arange(-1, count - 1, dtype=np.int32)
-        certain = np.ones(count, dtype=np.float32)
         return DraftTree(
             np.concatenate((np.asarray(tokens, dtype=np.int32), self.tokens)),
             np.concatenate((chain, self.parents + count)).astype(np.int32),
-            np.concatenate((certain, self.probabilities)),
             np.concatenate((np.full(count, len(self.names), dtype=np.int32), self.drafters)),
             (*self.names, name),
         )

@@ -15,12 +15,7 @@ FORMAT = "draftline-calibration-1"
 
 
 def load_calibration(path: Path, digest: str) -> CalibrationArrays:
-    """Read the calibration that was saved for a model; the default one if there is no usable file.
-
-    Args:
-        path: The file.
-        digest: Identifies the model's weights.
-    """
+    """Read the calibration that was saved for a model of this digest; the default one if there is no usable file."""
     found = read_state(path, lambda data: _decoded(data, digest))
     return default_calibration() if found is None else found
 

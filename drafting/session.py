@@ -12,9 +12,8 @@ import numpy.typing as npt
 from drafting.arrays import FloatArray, IntArray
 from drafting.calibration import NAMES, CalibrationArrays
 from drafting.candidate_pool import empty_pool, lay_out, learn_path
-from drafting.draft_budget import StepCosts
+from drafting.draft_budget import ALONE, SharedStep, StepCosts
 from drafting.draft_tree import DraftTree
-from drafting.drafter import ALONE, SharedStep
 from drafting.learned_state import default_calibration
 from drafting.sources.ngram_index import GAP, MAX_MATCH
 from drafting.sources.ngram_model import NgramModel
@@ -132,7 +131,7 @@ class Drafters:
 
 
 class DraftingSession:
-    """Drafts for one request; a `Drafter`."""
+    """Guesses continuations of one request's tokens. A wrong guess costs time, never correctness."""
 
     def __init__(
         self,
@@ -158,7 +157,13 @@ class DraftingSession:
     def propose(
         self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, shared: SharedStep = ALONE
     ) -> DraftTree:
-        """Guess the next tokens; see `Drafter.propose`."""
+        """Guess what follows the context, as a tree whose likeliest path comes first.
+
+        Args:
+            context: The prompt, the tokens of all paths observed so far, and further tokens that are certain to follow.
+            allowed: Returns whether a token may come next (healing); None if every token may.
+            shared: What else the step scores.
+        """
         pool, calibration = self._pool, self._drafters.calibration
         sources = Sources(
             self._prompt.arrays, self._workspace.arrays, self._recycling, self._drafters.enabled, self._final
@@ -172,7 +177,8 @@ class DraftingSession:
         expand(pool, sources, calibration, -1, 1.0)
         if allowed is not None:
             self._keep_allowed(allowed)
-        return self._tree(grow(pool, sources, calibration, costs_ms))
+        count = grow(pool, sources, calibration, costs_ms)
+        return DraftTree(*lay_out(pool, count), NAMES) if count else DraftTree.empty()
 
     def _costs_ms(self, rows: int, attempts: int) -> FloatArray:
         """Return what guesses cost after `rows` other rows.
@@ -184,12 +190,7 @@ class DraftingSession:
         return costs_ms if alone else costs_ms - costs_ms[0] * np.float32(attempts / (attempts + 1))
 
     def observe_text(self, before: Sequence[int], tokens: Sequence[int]) -> None:
-        """Guess from another text as well: an attempt, which its branches often repeat, or a turn without changes.
-
-        Args:
-            before: Tokens before the text.
-            tokens: Tokens of the text.
-        """
+        """Guess from another text as well: an attempt, which its branches often repeat, or a turn without changes."""
         self._prompt.observe((GAP, *before[-MAX_MATCH:], *tokens))
 
     def branch(self, written: Sequence[int]) -> DraftingSession:
@@ -215,13 +216,15 @@ class DraftingSession:
         pool.chances[:count] = chances / max(float(chances.sum()) + unguessed, 1e-6)
         pool.paths[:count] = pool.chances[:count]
 
-    def _tree(self, count: int) -> DraftTree:
-        if count == 0:
-            return DraftTree.empty()
-        return DraftTree(*lay_out(self._pool, count), NAMES)
-
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
-        """Learn from a verified step; see `Drafter.observe`."""
+        """Learn from a verified step. The path's tokens are now the end of the context.
+
+        Args:
+            tree: The scored tree: certain tokens, then the proposal's nodes that the constraints allow.
+            best: The model's best successors of the anchor and of each node, best first.  # [1 + nodes, ≥ 1]
+            path: The accepted path.
+            step_ms: Duration of the step; 0 if it scored anything besides the tree.
+        """
         self._drafters.costs.observe(len(tree), step_ms)
         if path.tokens[: len(self._certain)] == self._certain:
             written = np.asarray(path.tokens[len(self._certain) :], dtype=np.int32)

@@ -54,14 +54,9 @@ class Sources(NamedTuple):
 
 @compiled
 def expand(pool: Pool, sources: Sources, calibration: CalibrationArrays, node: int, path: float) -> None:
-    """Add the candidates after a node to the pool, each token once.
+    """Add the candidates after a node, −1 for the context's end, to the pool, each token once.
 
-    Args:
-        pool: Receives the candidates.
-        sources: Where they come from.
-        calibration: Gives their probabilities.
-        node: Node to expand, −1 for the context's end.
-        path: Probability of the node's path.
+    `path` is the probability of the node's path.
     """
     tail = pool.tails[node + 1]
     _look_up(pool, sources, tail)
@@ -162,13 +157,7 @@ def _normalise(pool: Pool, first: int, path: float) -> None:
 def grow(pool: Pool, sources: Sources, calibration: CalibrationArrays, costs_ms: FloatArray) -> int:
     """Take candidates as nodes, the likeliest path first, until no larger tree can have a higher goodput.
 
-    The pool already holds the candidates after the context's end.
-
-    Args:
-        pool: Receives nodes and their candidates.
-        sources: Where candidates come from.
-        calibration: Gives their probabilities.
-        costs_ms: C(N) of a step with N nodes, up to the largest tree.  # [≥ 1]
+    The pool already holds the candidates after the context's end. C(N), up to the largest tree, is `costs_ms`.  # [≥ 1]
 
     Returns:
         How many of the nodes, in best-first order, to score.

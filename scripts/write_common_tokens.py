@@ -21,8 +21,12 @@ sys.path.insert(0, str(REPOSITORY))  # a checkout needs no installation
 
 from completion.model.store.model_store import prepare  # noqa: E402
 from completion.model.tokenizer import CodeTokenizer  # noqa: E402
-from drafting.sources.common_tokens import FILE  # noqa: E402
-from drafting.sources.token_recycling import ALONE, EMPTY, WIDTH  # noqa: E402
+from drafting.sources.token_recycling import (  # noqa: E402
+    ALONE,
+    COMMON_FILE,
+    EMPTY,
+    WIDTH,
+)
 
 ENDINGS = (("py",), ("rs",), ("h", "cc", "cpp"), ("java", "kt"), ("js", "ts"))
 TOKENS = 400_000
@@ -81,7 +85,7 @@ def main() -> None:
     keys = np.concatenate([np.full(len(token), ALONE) << 32 | token, before << 32 | token])
     known = np.concatenate([token >= 0, (before >= 0) & (token >= 0)]) & np.tile(after >= 0, 2)
     keys, candidates = followers(keys[known], np.tile(after, 2)[known])
-    path = REPOSITORY / "drafting" / "data" / FILE
+    path = REPOSITORY / "drafting" / "data" / COMMON_FILE
     np.savez_compressed(
         path,
         vocabulary=tokenizer.digest,

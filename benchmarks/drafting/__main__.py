@@ -31,8 +31,7 @@ from completion.request import CompletionRequest, Statistics
 from drafting.calibration import NAMES
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
-from drafting.sources.common_tokens import common_recycling
-from drafting.sources.token_recycling import RecyclingArrays
+from drafting.sources.token_recycling import RecyclingArrays, common_recycling
 
 PLAIN, COLD, WARM, COMBINED = "plain", "recycling, cold", "recycling, warm", "combined"
 LOOKUPS = {name: f"{name.replace('_', ' ')} only" for name in NAMES if name != "token_recycling"}

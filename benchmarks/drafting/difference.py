@@ -13,8 +13,8 @@ from completion.model.causal_model import CausalModel
 from completion.model.sampling import draw
 from completion.request import CompletionEvent, CompletionRequest, Sampling
 from drafting.arrays import FloatArray, IntArray
+from drafting.draft_budget import ALONE, SharedStep
 from drafting.draft_tree import DraftTree
-from drafting.drafter import ALONE, SharedStep
 from drafting.session import Drafters, DraftingSession
 from drafting.verifier import AcceptedPath
 

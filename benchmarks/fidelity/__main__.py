@@ -26,11 +26,11 @@ from benchmarks.fidelity.tally import LogProbabilities, Tally, Tokens, normalise
 from completion.model.causal_model import CausalModel
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.quantized import QuantizedTransformer
+from completion.model.int8.worker_threads import usable_threads
 from completion.model.store.gguf_source import with_safetensors
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.transformer import Backend, load_transformer
-from completion.model.worker_threads import usable_threads
 
 REFERENCE = "transformers fp32"
 LANGUAGES = ("python", "typescript", "rust", "java")

@@ -28,6 +28,7 @@ from benchmarks.gpu.weights import SHAPES, random_weights
 from completion.model.architecture import Architecture
 from completion.model.dense.attention import PLAIN
 from completion.model.dense.cuda_graphs import GraphedTransformer
+from completion.model.dense.held_tensors import tensors_in
 from completion.model.dense.kv_cache import TorchCache
 from completion.model.dense.weights import Weights
 from completion.model.gpu_memory import WeightFormat
@@ -66,7 +67,8 @@ def bandwidth_gb_s(device: str) -> float:
 def floor_ms(weights: Weights, cache: TorchCache, past: int, bandwidth: float) -> float:
     """Return the time to read all weights of a step and the keys and values of the past once."""
     read = sum(tensor.nbytes for name, tensor in cache.store.tensors.items() if name != "plain_keys")
-    return (weights.step_bytes + read * past / cache.slots) / 1e6 / bandwidth
+    stored = sum(tensor.nbytes for tensor in tensors_in((weights.layers, weights.head)))
+    return (stored + read * past / cache.slots) / 1e6 / bandwidth
 
 
 def filled_cache(model: GraphedTransformer, past: int) -> TorchCache:

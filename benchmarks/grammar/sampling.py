@@ -20,8 +20,7 @@ import numpy as np
 
 from benchmarks.grammar.grammars import GRAMMARS
 from completion.grammar.lr.advance import Snapshot
-from completion.model.dead_ends import DeadEnds, Future, SampledText
-from completion.model.sampling import draw
+from completion.model.sampling import DeadEnds, Future, SampledText, draw
 from completion.request import Sampling
 from drafting.arrays import FloatArray
 

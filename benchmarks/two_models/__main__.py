@@ -28,9 +28,9 @@ from benchmarks.two_models.choosing import Place, choice_figures
 from benchmarks.two_models.places import Pair, answers_at
 from completion.model.int8.packed_weights import PackedWeights, load_packed
 from completion.model.int8.quantized import QuantizedTransformer
+from completion.model.int8.worker_threads import usable_threads
 from completion.model.loading import LoadedModel, load_model
 from completion.model.store.converted_models import packed_dir
-from completion.model.worker_threads import usable_threads
 
 PARTS = ("layers", "drafter", "choice")
 """Parts of the benchmark, which can run one by one."""

@@ -15,11 +15,11 @@ from completion.memory import Held
 from completion.model.causal_model import CausalModel, KVCache, Logits, ScorePass
 from completion.model.loading import LoadedModel
 from drafting.arrays import FloatArray, IntArray
+from drafting.draft_budget import ALONE, SharedStep
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.drafter import ALONE, SharedStep
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
-from drafting.sources.common_tokens import common_recycling
+from drafting.sources.token_recycling import common_recycling
 from drafting.verifier import AcceptedPath
 
 MAX_NODES = 16
@@ -121,8 +121,8 @@ def agreed(tokens: Sequence[int], others: Sequence[int]) -> int:
     return same
 
 
-class ListeningSession:
-    """A `Drafter` that notes the steps of an attempt, and proposes a given text as long as it is written.
+class ListeningSession(DraftingSession):
+    """Drafts of an attempt whose steps are noted; a given text comes first as long as it is written.
 
     Attributes:
         prompt: Tokens of the prompt.
@@ -144,8 +144,7 @@ class ListeningSession:
         if not rest or self._given[: len(written)] != written:
             return guesses
         tokens, parents = chain(rest)
-        certain = np.ones(len(rest), dtype=np.float32)
-        return DraftTree(tokens, parents, certain, np.zeros(len(rest), dtype=np.int32), (GIVEN,))
+        return DraftTree(tokens, parents, np.zeros(len(rest), dtype=np.int32), (GIVEN,))
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         """Note a step, and let the session learn from it."""
@@ -180,9 +179,9 @@ class ListeningDrafters(Drafters):
         """Start to listen to the next request, which drafts a text first."""
         self.given, self.first = given, None
 
-    def session(  # type: ignore[override]
+    def session(
         self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
-    ) -> DraftingSession | ListeningSession:
+    ) -> DraftingSession:
         """Return a listening session for a request's first attempt, then those of its branches."""
         session = super().session(prompt, workspace, tail, single_line=single_line)
         if self.first is not None:

@@ -19,7 +19,7 @@ from completion.decoding.decoder import Decoder, Proposal
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.model.logits import RowSlice
-from drafting.drafter import SharedStep
+from drafting.draft_budget import SharedStep
 
 MAX_STEP_ROWS = 128
 """Number of free slots that a step requires; it uses far fewer."""

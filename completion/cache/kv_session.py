@@ -14,7 +14,7 @@ from completion.cache.kv_plan import CachePlan, plan_exact, plan_pie
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import PromptTooLongError, UnsupportedModelError
 from completion.model.causal_model import CausalModel, KVCache
-from completion.model.dead_ends import DeadEnds
+from completion.model.sampling import DeadEnds
 from completion.prompt.pace import FEWEST_TOKENS, PromptBudget
 from completion.prompt.planner import Prompt
 from completion.request import CacheMode

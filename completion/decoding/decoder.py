@@ -13,12 +13,12 @@ from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints, ConstraintState
 from completion.model.causal_model import CausalModel, Logits
-from completion.model.dead_ends import SampledText
-from completion.model.sampling import draw
+from completion.model.sampling import SampledText, draw
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
+from drafting.draft_budget import ALONE, SharedStep
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.drafter import ALONE, Drafter, SharedStep
+from drafting.session import DraftingSession
 from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
 
 NO_TOKEN = -1
@@ -110,7 +110,7 @@ class Decoder:
     session: KVSession
     prompt: Sequence[int]
     constraints: Constraints
-    drafter: Drafter | None
+    drafter: DraftingSession | None
     forced_tokens: Callable[[bytes], Sequence[int]]
     sampling: Sampling
     stop_ids: frozenset[int]

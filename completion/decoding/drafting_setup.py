@@ -11,7 +11,7 @@ from completion.model.loading import LoadedModel
 from completion.paths import state_dir
 from drafting.learned_state import load_calibration, save_calibration
 from drafting.session import Drafters
-from drafting.sources.common_tokens import common_recycling
+from drafting.sources.token_recycling import common_recycling
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from completion.cancellation import NEVER, CancelToken
 from completion.memory import Held
 from completion.model.causal_model import CausalModel, KVCache, Logits, ScorePass
 from drafting.arrays import FloatArray, IntArray
-from drafting.drafter import ALONE, SharedStep
+from drafting.draft_budget import ALONE, SharedStep
 
 _log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from completion.decoding.joint_passes import JointPasses
 from completion.decoding.task import Task
 from completion.ending.replaced_lines import ReplacedLines
 from completion.ending.rule import DropReason
-from completion.model.dead_ends import SampledText
+from completion.model.sampling import SampledText
 from completion.request import Mode, StopReason, Suggestion
 from drafting.session import Drafters, DraftingSession
 

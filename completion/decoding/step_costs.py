@@ -15,8 +15,8 @@ import numpy as np
 from completion.decoding.limits import MAX_NODES, rows_are_free
 from completion.model.causal_model import CausalModel
 from completion.model.choice import Measured, measured_folder
+from completion.model.int8.worker_threads import usable_threads
 from completion.model.loading import LoadedModel
-from completion.model.worker_threads import usable_threads
 from completion.version import version
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT

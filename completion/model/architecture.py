@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,16 +26,6 @@ _MAX_SIZE = 1 << 24
 """Maximum of any size: 64 times the largest vocabulary that exists. Products of two fit in 64 bits."""
 _MAX_LAYERS = 1 << 12
 """Maximum number of layers, some of which are listed: 32 times that of the deepest model that exists."""
-_SIZES = (
-    "hidden_size",
-    "heads",
-    "kv_heads",
-    "head_dim",
-    "intermediate_size",
-    "vocabulary_size",
-    "max_positions",
-)
-_FACTORS = ("norm_epsilon", "attention_scale", "embedding_scale", "residual_scale", "logits_scale")
 _LLAMA_DEFAULTS = {"hidden_act": "silu", "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "rope_theta": 10_000.0}
 _LAYER_TYPES = frozenset({"attention", "full_attention", "sliding_attention"})
 _UNSUPPORTED = ("attn_logit_softcapping", "final_logit_softcapping", "use_bidirectional_attention")
@@ -66,13 +56,9 @@ class Architecture:
         rotary: Rotary embedding of the layers that see all positions.
         window_rotary: Rotary embedding of windowed layers, None if it is the same.
         window: Number of last positions that a row of a windowed layer sees, its own included.
-        windowed_layers: Indices of the windowed layers.
         centred_norms: Whether norms remove the mean and add a bias (LayerNorm), instead of RMSNorm.
         gated: Whether the MLP is down(activation(gate) · up), instead of down(activation(up)).
-        activation: Activation of the MLP.
-        embedding_scale: Factor on embeddings.
         residual_scale: Factor on the outputs of attention and MLP before they are added.
-        logits_scale: Factor on logits.
     """
 
     family: str
@@ -104,14 +90,14 @@ class Architecture:
         Raises:
             ValueError: One of them is no number of its kind, or out of its range.
         """
-        check_size("layers", self.layers, _MAX_LAYERS)
-        for name in _SIZES:
-            check_size(name, getattr(self, name))
-        for name in _FACTORS:
+        for name, kind in Architecture.__annotations__.items():
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not math.isfinite(value):
-                raise ValueError(f"{name} is {value!r}; it must be a finite number")
-            object.__setattr__(self, name, float(value))  # kernels take no integer in its place
+            if kind == "int" and name != "window":
+                check_size(name, value, _MAX_LAYERS if name == "layers" else _MAX_SIZE)
+            if kind == "float":
+                if not isinstance(value, int | float) or not math.isfinite(value):
+                    raise ValueError(f"{name} is {value!r}; it must be a finite number")
+                object.__setattr__(self, name, float(value))  # kernels take no integer in its place
         if self.heads % self.kv_heads:
             raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} key-value heads evenly")
         if self.head_dim % 2:
@@ -130,7 +116,7 @@ class Architecture:
 
     @property
     def first_angles(self) -> list[int]:
-        """Row of the rotary tables at which each layer's part starts; see `rotary.rotary_tables`.  # [layers]."""
+        """Row of the rotary tables at which each layer's part starts; see `RotaryTables`.  # [layers]."""
         second = 0 if self.window_rotary is None else self.max_positions
         return [second if layer in self.windowed_layers else 0 for layer in range(self.layers)]
 
@@ -138,13 +124,9 @@ class Architecture:
         """Return the number of last positions that a row of a layer sees: for most layers, all that there are."""
         return self.window if layer in self.windowed_layers else self.max_positions
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values that `from_json` reads back."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Architecture:
-        """Return the architecture that `to_json` wrote."""
+        """Return the architecture of the values of its `asdict`."""
         rotary = {name: RotaryScaling(**values[name]) for name in ("rotary", "window_rotary") if values[name]}
         return cls(**{**values, **rotary, "windowed_layers": tuple(values["windowed_layers"])})
 
@@ -258,9 +240,7 @@ def _windowed_layers(config: Mapping[str, Any], layers: int) -> tuple[int, ...]:
 def _rotary_scaling(config: Mapping[str, Any], layers: str) -> RotaryScaling:
     """Read either spelling: `rope_parameters` (transformers 5), or `rope_theta` with `rope_scaling`.
 
-    Args:
-        config: The config.
-        layers: "full_attention" or "sliding_attention". They differ in Gemma 3 only.
+    `layers` is "full_attention" or "sliding_attention". They differ in Gemma 3 only.
 
     Raises:
         UnsupportedModelError: Only a part of a head's channels is rotated.

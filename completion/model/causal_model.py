@@ -62,6 +62,8 @@ class KVCache(Protocol):
         kept: Number of rows after the committed slots that stay when the next ones are scored.
     """
 
+    __slots__ = ("capacity", "kept", "length")
+
     capacity: int
     length: int
     kept: int
@@ -207,12 +209,6 @@ class CausalModel(Protocol):
     ) -> Logits:
         """Do what `score` does, for rows whose input is a weighted sum of token embeddings: Σ w·e(t).
 
+        A single weight of 1 gives what `score` gives.  tokens, weights: # [rows, tokens]
         Source: "Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass", section 3.
-
-        Args:
-            tokens: Token ids of each node.  # [rows, tokens]
-            weights: Their weights; a single 1 gives what `score` gives.  # [rows, tokens]
-            parents: Row of each new node's parent, −1 for a root; parents come before children.  # [rows]
-            cache: Scratch slots are written, length stays.
-            cancel: Ends the pass.
         """

@@ -43,7 +43,6 @@ class KnownModel:
         name: Name that a loaded model has.
         weights: Number of weights that a pass reads; each is multiplied and added once for every row.
         block_bytes: Bytes that a pass reads of its weights in blocks of about 4 bits.
-        download_bytes: Size of its download.
         gives: What it is better at than the default model; a clause.
         in_blocks: Whether its files have blocks, which the backend `auto` keeps.
         passes: Passes until a text is shown, at the median key of typed sessions that does not follow what was
@@ -101,7 +100,6 @@ class Measured:
     """What a start measured for a model that runs here; see `completion.decoding.step_costs`.
 
     Attributes:
-        model: Its name.
         form: Form of its weights: "q4", "int8", or another one of 16 or 32 bits.
         device: Where it runs: "cpu", or as torch names a GPU.
         threads: The setting `threads` with which it ran; 0 if the engine chose.
@@ -167,7 +165,6 @@ class Machine:
 
     Attributes:
         memory_bytes: Free memory, with what the serving model has; of the GPU, where that runs models.
-        device: Where models run.
         threads: The setting `threads`.
         load: Mean number of running processes over the number of cores.
         saves_battery: Whether it runs on battery and the user wants less work then.
@@ -185,7 +182,6 @@ class Choice:
     """Which model serves, and why.
 
     Attributes:
-        model: The model.
         reason: A sentence on why this one.
         remark: A sentence on why it is smaller than this machine could run; "" if it is not.
         offer: A better one that is not installed; None if there is none.
@@ -224,13 +220,7 @@ def choose(
 ) -> Choice:
     """Return the largest known model whose first text is within a budget, with its reason.
 
-    Args:
-        machine: What the machine has now.
-        measured: What was measured here, the newest first.
-        is_installed: Whether a model can be loaded without a download.
-        budget_ms: Maximum time of a first text.
-        backend: Implementation that runs models.
-        serving: Name of the model that serves now; "" for none.
+    Of what was measured here, the newest comes first. `serving` is the model that serves now, "" for none.
     """
     gpu, lost = next((one for one in measured if one.device != "cpu"), None), None
     if gpu is not None and machine.device == "cpu":  # the GPU is lost, and what served on it

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -30,6 +29,7 @@ from completion.paths import cache_dir, writing_to
 from completion.progress import Progress
 from completion.version import version
 from drafting.arrays import FloatArray, IntArray
+from drafting.state_files import read_state, write_state
 
 MAX_DIVERGENCE = 0.05
 """Bound on the mean Kullback-Leibler divergence of a GPU's predictions from the processor's, in nats.
@@ -100,12 +100,7 @@ class Trial:
 def tried(model: PreparedModel, gpu: Gpu, plan: GpuPlan, threads: int | None, progress: Progress) -> Trial:
     """Return the outcome of a GPU's trial, from the cache or from a new trial of some seconds.
 
-    Args:
-        model: The converted model.
-        gpu: The GPU.
-        plan: How the model is stored on it.
-        threads: Threads of the processor, to which it is compared.
-        progress: Told when a trial begins.
+    It is compared to `threads` of the processor.
     """
     record = _record(model.digest, gpu)
     if (known := _read(record, gpu, plan)) is not None:
@@ -121,12 +116,7 @@ def tried(model: PreparedModel, gpu: Gpu, plan: GpuPlan, threads: int | None, pr
 def note_failure(digest: str, plan: GpuPlan | None, error: Exception) -> bool:
     """Return whether an error means that the GPU failed: no memory left, or a fault of its driver.
 
-    If so, the model's next loading takes the processor, and says why.
-
-    Args:
-        digest: The model's, as in `PreparedModel`.
-        plan: How the model is stored on the GPU, None if the model runs on the processor.
-        error: The error.
+    If so, the model's next loading takes the processor, and says why. Without a plan, the model runs there already.
     """
     if plan is None or not _is_of_gpu(error):
         return False
@@ -213,10 +203,7 @@ def _follow(
 
 def _record(digest: str, gpu: Gpu) -> Path:
     """Return the file of a model's trial on a GPU, named after its digest: two models may have folders of one name."""
-    path = cache_dir() / "devices"
-    with writing_to(path, "DRAFTLINE_CACHE_DIR"):
-        path.mkdir(exist_ok=True)
-    return path / f"{digest[:12]}-{gpu.device}.json"
+    return cache_dir() / "devices" / f"{digest[:12]}-{gpu.device}.json"
 
 
 def _machine(gpu: Gpu, plan: GpuPlan) -> dict[str, object]:
@@ -229,18 +216,18 @@ def _machine(gpu: Gpu, plan: GpuPlan) -> dict[str, object]:
 
 
 def _read(record: Path, gpu: Gpu, plan: GpuPlan) -> Trial | None:
-    try:
-        kept = json.loads(record.read_text(encoding="utf-8"))
-        trial = Trial(**kept["trial"])
-    except (OSError, ValueError, KeyError, TypeError):
+    if (found := read_state(record, _decoded)) is None:
         return None
+    machine, trial = found
     is_old = trial.failure and abs(time.time() - trial.at) > _FAILURE_S
-    return None if is_old or kept["machine"] != _machine(gpu, plan) else trial
+    return None if is_old or machine != _machine(gpu, plan) else trial
+
+
+def _decoded(data: bytes) -> tuple[dict[str, object], Trial]:
+    kept = json.loads(data)
+    return kept["machine"], Trial(**kept["trial"])
 
 
 def _write(record: Path, trial: Trial, gpu: Gpu, plan: GpuPlan) -> None:
-    kept = json.dumps({"machine": _machine(gpu, plan), "trial": asdict(trial)})
     with writing_to(record, "DRAFTLINE_CACHE_DIR"):
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=record.parent, suffix=".new", delete=False) as file:
-            file.write(kept)
-        Path(file.name).replace(record)
+        write_state(record, json.dumps({"machine": _machine(gpu, plan), "trial": asdict(trial)}).encode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
@@ -10,55 +10,39 @@ import numpy as np
 import numpy.typing as npt
 
 from completion.errors import ModelError
-from completion.memory import Held
+from completion.model.causal_model import KVCache
 from drafting.arrays import IntArray
+from drafting.draft_tree import depths_of
 
 NO_ROWS = np.empty(0, dtype=np.int32)
 GROWTH_SLOTS = 256
 """Step in which a cache grows, in slots: on a GPU, growth also costs new graphs."""
 
 
-def depths_of(parents: IntArray) -> IntArray:
-    """Return the depth of each node, 0 for a root.  # [rows].
+def lineages(parents: IntArray, first: int) -> tuple[IntArray, IntArray]:
+    """Return the depths of the rows of a tree from row `first` on, and their ancestors.
 
-    Raises:
-        ValueError: A parent does not come before its child.
+    ancestors[i, d] is row i's ancestor of depth d, itself included; −1 below it.  # [rows], [rows, maximum depth + 1]
     """
-    depths = np.zeros(len(parents), dtype=np.int32)
-    for node, parent in enumerate(parents.tolist()):
-        if not -1 <= parent < node:
-            raise ValueError(f"Row {node} has parent {parent}; a parent must be −1 or come before its child.")
-        if parent >= 0:
-            depths[node] = depths[parent] + 1
-    return depths
-
-
-def ancestors_of(parents: IntArray, depths: IntArray) -> IntArray:
-    """Return each row's ancestors.
-
-    ancestors[i, d] is row i's ancestor of depth d, itself included; −1 below it.  # [rows, maximum depth + 1]
-    """
+    depths = depths_of(parents)
     ancestors = np.full((len(parents), int(depths.max(initial=0)) + 1), -1, dtype=np.int32)
     for node, parent in enumerate(parents.tolist()):
         if parent >= 0:
             ancestors[node] = ancestors[parent]
         ancestors[node, depths[node]] = node
-    return ancestors
+    return depths[first:], ancestors[first:]
 
 
-class TreeCache(ABC):
+class TreeCache(KVCache):
     """Part that all caches share: the length of the past, and the tree after it. Slot length + i has row i.
 
     Attributes:
         growth_slots: Step in which the cache grows, in slots.
-        capacity: Maximum number of slots.
         slots: Number of allocated slots.
-        length: Number of committed slots; the others are scratch space.
         parents: Parents of the rows after the committed slots.  # [rows]
-        kept: Number of first rows that stay when the next ones are scored; the others are overwritten.
     """
 
-    __slots__ = ("capacity", "kept", "length", "parents", "slots")
+    __slots__ = ("parents", "slots")
     growth_slots: ClassVar[int] = GROWTH_SLOTS
 
     def __init__(self, capacity: int) -> None:
@@ -98,22 +82,13 @@ class TreeCache(ABC):
             self.resize(slots)
             self.slots = slots  # not before: kernels write to as many slots as this says
 
-    def shrink(self) -> None:  # noqa: B027  (torch keeps freed memory for itself)
-        """Give back allocated slots after the last row, if the system takes them."""
+    def shrink(self) -> None:
+        """Give back nothing: torch keeps freed memory for itself."""
 
     def compress(self) -> bool:
         """Keep the past rounded, in less memory; see `KVCache.compress`. This cache knows no such form."""
         self.shrink()
         return False
-
-    @property
-    @abstractmethod
-    def size_bytes(self) -> int:
-        """Allocated memory."""
-
-    @abstractmethod
-    def held(self) -> Held:
-        """Return where its memory is."""
 
     @abstractmethod
     def resize(self, slots: int) -> None:
@@ -166,7 +141,12 @@ class TreeCache(ABC):
         Raises:
             ValueError: `rows` is no path of the tree.
         """
-        check_path(rows, self.parents)
+        expected = -1
+        for row in rows:
+            if not 0 <= row < len(self.parents) or self.parents[row] != expected:
+                count = len(self.parents)
+                raise ValueError(f"Rows {list(rows)} are no path of the last scored tree ({count} rows).")
+            expected = row
         self._move(rows)
         self.settle(self.length + len(rows))
 
@@ -177,19 +157,6 @@ class TreeCache(ABC):
             self.copy_slots(self.length + sources[moved], self.length + targets[moved])
 
 
-def check_path(rows: Sequence[int], parents: IntArray) -> None:
-    """Check that `rows` runs from a root downwards.
-
-    Raises:
-        ValueError: It does not, or there is no such row.
-    """
-    expected = -1
-    for row in rows:
-        if not 0 <= row < len(parents) or parents[row] != expected:
-            raise ValueError(f"Rows {list(rows)} are no path of the last scored tree ({len(parents)} rows).")
-        expected = row
-
-
 def tree_distances(parents: IntArray, first: int) -> tuple[IntArray, npt.NDArray[np.int16]]:
     """Return the depths of the rows of a tree from row `first` on, and their distances from their ancestors.
 
@@ -198,22 +165,8 @@ def tree_distances(parents: IntArray, first: int) -> tuple[IntArray, npt.NDArray
     Returns:
         # [rows], [rows, all rows]
     """
-    depths = depths_of(parents)
-    ancestors = ancestors_of(parents, depths)[first:]
+    depths, ancestors = lineages(parents, first)
     distances = np.zeros((len(ancestors), len(parents)), dtype=np.int16)
     row, depth = np.nonzero(ancestors >= 0)
-    distances[row, ancestors[row, depth]] = depths[first + row] - depth + 1
-    return depths[first:], distances
-
-
-def tree_layout(parents: IntArray, first: int, length: int) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
-    """Lay out the rows of a tree from row `first` on, after a past of `length` slots.
-
-    Returns:
-        Slots, positions, and which slots each row sees: the past, its ancestors and itself.
-        # [rows] twice, [rows, length + all rows]
-    """
-    depths, distances = tree_distances(parents, first)
-    visible = np.ones((len(depths), length + len(parents)), dtype=np.bool_)
-    visible[:, length:] = distances > 0
-    return np.arange(length + first, length + len(parents), dtype=np.int32), length + depths, visible
+    distances[row, ancestors[row, depth]] = depths[row] - depth + 1
+    return depths, distances

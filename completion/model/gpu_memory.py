@@ -42,7 +42,6 @@ class Gpu:
         device: Its name in torch.
         name: Its name for users.
         driver: The version of its driver.
-        memory_bytes: Its memory.
     """
 
     device: str
@@ -56,7 +55,6 @@ class GpuPlan:
     """How a model is stored on a GPU.
 
     Attributes:
-        weights: Format of its matrices.
         int8_cache: Whether keys and values have 8 bits instead of 16.
         memory_share: Share of the GPU's memory that it may take.
     """
@@ -87,9 +85,6 @@ def gpu_of_driver(cuda: Any) -> Gpu | None:  # noqa: ANN401  (a library has func
     NVIDIA's management library, which knows the driver's version, may list another card first. It disregards
     CUDA_VISIBLE_DEVICES, gives a divided card (MIG) its whole memory, and one that shares the processor's memory none.
     A card that CUDA's driver cannot use is returned, too: torch will say why.
-
-    Args:
-        cuda: The driver's library.
     """
     import pynvml  # noqa: PLC0415  (a file of 300 kB that most commands do not need)
 

@@ -37,10 +37,8 @@ class LoadedModel:
 
     Attributes:
         model: The weights on their backend.
-        tokenizer: The model's tokenizer.
         name: Short name, for display and for choosing the prompt's format.
         digest: Changes when the model's content does; files made from a model have it in their names.
-        folder: Folder of the converted model.
         device: Where it runs, as torch names it.
         remark: A sentence on why it does not run on this machine's GPU; "" if it does, or if there is none.
         plan: How it is stored on the GPU, None if it runs on the processor.
@@ -190,18 +188,14 @@ def _load_weights(
 ) -> CausalModel:
     if backend not in {"auto", "int8", "q4"}:
         _map_torch()
-    if backend == "transformers":
-        return _load_with_transformers(with_safetensors(folder, progress), "fp32", threads)
-    try:
-        return load_transformer(folder, backend, threads, mapped=mapped, progress=progress)
-    except UnsupportedModelError:
-        if backend != "auto":
-            raise
-    return _load_with_transformers(with_safetensors(folder, progress), "bf16", threads)
-
-
-def _load_with_transformers(folder: Path, dtype: Literal["fp32", "bf16"], threads: int | None) -> CausalModel:
+    if backend != "transformers":
+        try:
+            return load_transformer(folder, backend, threads, mapped=mapped, progress=progress)
+        except UnsupportedModelError:
+            if backend != "auto":
+                raise
     require_torch("The backend transformers")
     from completion.model.dense.transformers_model import TransformersModel  # noqa: PLC0415 -- slow to import, rarely needed
 
-    return TransformersModel.load(folder, dtype, threads)
+    dtype: Literal["fp32", "bf16"] = "fp32" if backend == "transformers" else "bf16"
+    return TransformersModel.load(with_safetensors(folder, progress), dtype, threads)

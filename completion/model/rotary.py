@@ -13,19 +13,24 @@ from drafting.arrays import FloatArray, own_zeros
 
 
 class RotaryTables:
-    """The tables of `rotary_tables` in memory that is taken as positions are used: the default model's have 8 MB.
+    """Cosine and sine of every position's angles, angle[p, i] = p · frequency[i], computed as positions are used.
+
+    Angles are float32 products, as in the models' training ("RoFormer", section 3.2.2). Where windowed layers have
+    another embedding, its table follows that of the other layers: `Architecture.first_angles`. Memory, 8 MB for the
+    default model, is taken as it is used.
 
     Attributes:
-        cosines: Cosines; rows of positions that are not used yet are 0.  # [max_positions or twice that, head_dim / 2]
+        cosines: Cosines; rows of positions that are not computed are 0.  # [max_positions or twice that, head_dim / 2]
         sines: Sines.  # the same
     """
 
-    def __init__(self, architecture: Architecture) -> None:
-        self._kinds = _kinds(architecture)
+    def __init__(self, architecture: Architecture, positions: int = 0) -> None:
+        self._kinds = [kind for kind in (architecture.rotary, architecture.window_rotary) if kind is not None]
         self._architecture = architecture
         self._computed = 0
         shape = len(self._kinds) * architecture.max_positions, architecture.head_dim // 2
         self.cosines, self.sines = own_zeros(shape, np.float32), own_zeros(shape, np.float32)
+        self.reach(positions)
 
     def reach(self, positions: int) -> None:
         """Compute the rows of the first positions.
@@ -40,28 +45,6 @@ class RotaryTables:
             rows = _table(kind, self._architecture, first, end)
             self.cosines[start + first : start + end], self.sines[start + first : start + end] = rows
         self._computed = max(first, end)
-
-
-def rotary_tables(architecture: Architecture) -> tuple[FloatArray, FloatArray]:
-    """Return cosine and sine of every position's angles: angle[p, i] = p · frequency[i].
-
-    Angles are float32 products, as in the models' training ("RoFormer", section 3.2.2). Where windowed layers have
-    another embedding, its table follows that of the other layers: `Architecture.first_angles`.
-
-    Returns:
-        cosines, sines.  # [max_positions or twice that, head_dim / 2] twice
-
-    Raises:
-        ModelDamagedError: A parameter of the scaling is missing or out of its range.
-        UnsupportedModelError: The kind of scaling is unknown.
-    """
-    tables = RotaryTables(architecture)
-    tables.reach(architecture.max_positions)
-    return tables.cosines, tables.sines
-
-
-def _kinds(architecture: Architecture) -> list[RotaryScaling]:
-    return [kind for kind in (architecture.rotary, architecture.window_rotary) if kind is not None]
 
 
 def _table(scaling: RotaryScaling, architecture: Architecture, first: int, end: int) -> tuple[FloatArray, FloatArray]:

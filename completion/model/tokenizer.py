@@ -169,18 +169,12 @@ def _tables_of(tokenizer: Tokenizer, vocabulary_size: int) -> TokenTables:
         pieces[i] = piece
     text, offsets = _byte_table(pieces, added, markers, byte_level=_is_byte_level(tokenizer))
     special = {content: i for i, content in markers.items()}
-    encoder = PieceEncoder.of(plain) or _LibraryEncoder(plain)
+
+    def by_library(text: str) -> list[int]:
+        return list(plain.encode(text, add_special_tokens=False).ids)
+
+    encoder = PieceEncoder.of(plain) or by_library
     return TokenTables(special, text, offsets, _ordered(text, offsets), encoder)
-
-
-class _LibraryEncoder:
-    """Encodes text with the tokenizers library."""
-
-    def __init__(self, plain: Tokenizer) -> None:
-        self._plain = plain
-
-    def __call__(self, text: str) -> list[int]:
-        return list(self._plain.encode(text, add_special_tokens=False).ids)
 
 
 def _ordered(text: bytes, offsets: IntArray) -> IntArray:

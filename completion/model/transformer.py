@@ -69,10 +69,7 @@ def load_transformer(
 
 
 def require_torch(user: str) -> None:
-    """Check that the libraries of the extra `torch` are installed.
-
-    Args:
-        user: What needs them, the start of a sentence.
+    """Check that the libraries of the extra `torch` are installed. `user`, the start of a sentence, needs them.
 
     Raises:
         TorchMissingError: One of them is not.
@@ -125,7 +122,7 @@ def _load_int8(folder: Path, backend: Backend, threads: int | None, *, mapped: b
     from completion.model.int8.kernels.processor import blocks_are_faster  # noqa: PLC0415
     from completion.model.int8.packed_weights import load_packed  # noqa: PLC0415
     from completion.model.int8.quantized import QuantizedTransformer  # noqa: PLC0415
-    from completion.model.worker_threads import usable_threads  # noqa: PLC0415
+    from completion.model.int8.worker_threads import usable_threads  # noqa: PLC0415
 
     packed = packed_dir()
     with storage_errors(packed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,7 +35,7 @@ class StoredTensor:
     def floats(self) -> FloatArray:
         """Return the numbers as float32."""
         if self.kind == "BF16":
-            return (self.values.astype(np.uint32) << np.uint32(16)).view(np.float32)
+            return bfloat16_floats(self.values)
         return self.values.astype(np.float32)
 
     def bfloats(self) -> Bits:
@@ -62,18 +62,6 @@ class Tensors(Protocol):
         if (found := self.get(name)) is None:
             raise ModelDamagedError(f"The model's files lack the tensor {name}. Convert or download the model again.")
         return found
-
-    def joined(self, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """Return the matrices and biases of projections of one input, joined; a missing bias is zero.
-
-        Raises:
-            ModelDamagedError: A matrix is missing.
-        """
-        weights = [self[f"{name}.weight"].floats() for name in names]
-        biases = [self.get(f"{name}.bias") for name in names]
-        pairs = zip(weights, biases, strict=True)
-        filled = [np.zeros(len(weight), np.float32) if bias is None else bias.floats() for weight, bias in pairs]
-        return weights[0] if len(weights) == 1 else np.concatenate(weights), np.concatenate(filled)
 
 
 class StoredTensors(Tensors):
@@ -129,6 +117,11 @@ def bfloat16_bits(values: FloatArray) -> Bits:
     """Return the bits of the nearest bfloat16, ties to even."""
     bits = np.ascontiguousarray(values, np.float32).view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)).astype(np.uint16)
+
+
+def bfloat16_floats(bits: npt.NDArray[Any]) -> FloatArray:
+    """Return the numbers that bits of bfloat16 stand for."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _named_in(index: Path) -> set[str]:

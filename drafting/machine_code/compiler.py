@@ -8,9 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numba.core.environment import lookup_environment
 
-from drafting.machine_code.image import Code
+from drafting.machine_code.image import Code, Shape
 from drafting.machine_code.objects import IS_LINKABLE, common_words
-from drafting.machine_code.shapes import Shape
 
 Seen: TypeAlias = "tuple[Any, ...]"
 """numba's types of the arguments of a call."""

@@ -6,19 +6,29 @@ import hashlib
 import json
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from drafting.machine_code.numba_runtime import runtime
 from drafting.machine_code.objects import IS_LINKABLE, link
-from drafting.machine_code.shapes import Shape, from_json
 from drafting.state_files import StateFileError, read_state, set_aside, write_state
+
+Shape: TypeAlias = "str | int | bool | tuple[Shape, ...]"
+"""What numba would tell apart in an argument, nested like the tuples that it consists of.
+
+It is hashable, and the same after a trip through JSON.
+"""
+
+_FLAGS, _IN_C_ORDER = 0x503, 0x501
+"""numpy's flags for C order, Fortran order, aligned and writable arrays; arrays in both orders count as in C order."""
+_PLAIN = {int: "int", bool: "bool", float: "float"}
 
 UNUSED_S = 30 * 86400.0
 """Time after which an image that no process has loaded is deleted, in seconds; others may belong to other versions."""
@@ -43,7 +53,6 @@ class Code:
         name: Name of the function, "module:name".
         shape: Kinds of its arguments; () for a callback, which C code calls.
         symbol: Symbol in the object to call.
-        content: Object file.
         environments: Constants of functions, by the symbol of the word that takes their address: the module of the
             function, and the names of array types, which are all the constants that are kept.
     """
@@ -94,6 +103,34 @@ class Image:
     def span(self) -> tuple[int, int]:
         """Address and size in bytes of the code and its constants."""
         return self._linked.address, len(self._linked.memory)
+
+
+def shape_of(value: object) -> Shape:
+    """Return the kind of a value: of an array its type, dimensions and layout, of a tuple its class and entries.
+
+    Raises:
+        TypeError: Values of this class have no known kind.
+    """
+    kind = type(value)
+    if kind is np.ndarray:
+        flags = value.flags.num  # type: ignore[attr-defined]
+        return (value.dtype.str, value.ndim, flags & (_IN_C_ORDER if flags & 1 else _FLAGS))  # type: ignore[attr-defined]
+    plain = _PLAIN.get(kind)
+    if plain is not None:
+        return plain
+    if issubclass(kind, tuple):
+        return (f"{kind.__module__}.{kind.__qualname__}", *map(shape_of, value))  # type: ignore[call-overload]
+    if issubclass(kind, np.generic):
+        return str(value.dtype.str)  # type: ignore[attr-defined]
+    raise TypeError(f"Compiled functions take no {kind.__name__}.")
+
+
+def from_json(listed: object) -> Shape:
+    """Return a shape that JSON has turned into lists."""
+    if isinstance(listed, list):
+        return tuple(from_json(each) for each in listed)
+    assert isinstance(listed, (str, int))  # noqa: S101  what `shape_of` returns
+    return sys.intern(listed) if isinstance(listed, str) else listed
 
 
 def is_whole(path: Path) -> bool:
@@ -151,10 +188,6 @@ def note_use(path: Path, now_s: float) -> None:
     """Note that an image is in use, and delete those in its folder that no installation has used for a month.
 
     A process reads its image as a whole, so it does not miss one that is deleted meanwhile; the next start compiles.
-
-    Args:
-        path: The image.
-        now_s: Time since the epoch, in seconds.
     """
     with suppress(OSError):  # a folder that cannot be written loses nothing but its tidiness
         os.utime(path, (now_s, now_s))

@@ -54,19 +54,12 @@ UNLINKED = -1
 """Entry of `newer` for a slot that is on no chain."""
 
 
-def empty_arrays(slots: int, orders: int) -> NgramArrays:
-    """Return an index of empty slots, with the first `orders` of ORDERS: up to 4 + 12 · orders bytes a slot."""
-    return NgramArrays(
-        np.full(slots, GAP, dtype=np.int32),
-        np.full((orders, slots), NONE, dtype=np.int32),
-        np.full((orders, slots), UNLINKED, dtype=np.int32),
-        np.full((orders, _buckets(slots)), NONE, dtype=np.int32),
-    )
-
-
 def reserved_arrays(slots: int, orders: int) -> NgramArrays:
-    """Return an index with room for slots, which take memory only once `add_slots` was called for them."""
-    heads = own_zeros((orders, _buckets(slots)), np.int32)
+    """Return an index with room for slots, which take memory only once `add_slots` was called for them.
+
+    It has the first `orders` of ORDERS, and takes up to 4 + 12 · orders bytes a slot.
+    """
+    heads = own_zeros((orders, 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 4))))), np.int32)
     heads[:] = NONE
     older, newer = own_zeros((orders, slots), np.int32), own_zeros((orders, slots), np.int32)
     return NgramArrays(own_zeros((slots,), np.int32), older, newer, heads)
@@ -79,8 +72,11 @@ def add_slots(index: NgramArrays, start: int, stop: int) -> None:
     index.newer[:, start:stop] = UNLINKED
 
 
-def _buckets(slots: int) -> int:
-    return 1 << max(8, int(np.ceil(np.log2(max(slots, 1) / 4))))
+def empty_arrays(slots: int, orders: int) -> NgramArrays:
+    """Return an index of empty slots; see `reserved_arrays`."""
+    arrays = reserved_arrays(slots, orders)
+    add_slots(arrays, 0, slots)
+    return arrays
 
 
 @compiled_within

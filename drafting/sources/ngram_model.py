@@ -28,12 +28,7 @@ class NgramModel:
         self._lengths = np.zeros(MAX_OCCURRENCES, dtype=np.int32)
 
     def shares(self, context: Sequence[int], tokens: Sequence[int]) -> npt.NDArray[np.float64]:
-        """Return how often each token followed the context's end: Σ over n of weight · share.  # [tokens].
-
-        Args:
-            context: Tokens up to the position of the next one.
-            tokens: The tokens to look for.
-        """
+        """Return how often each token followed the context's end: Σ over n of weight · share.  # [tokens]."""
         found = np.zeros(len(tokens))
         for order, weight in enumerate(ORDER_WEIGHTS, start=1):
             here = self._following(np.asarray(context[-order:], dtype=np.int32), order)

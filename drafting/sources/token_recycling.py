@@ -7,6 +7,7 @@ have rows as well, which come first. One hash table has the numbers of all rows,
 
 from __future__ import annotations
 
+from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,9 @@ ROWS = 1 << 16
 
 PROBES = 4
 """Number of neighbouring places in which a row's number may be."""
+
+COMMON_FILE = "common_tokens.npz"
+"""File of what often comes after tokens in public code, in drafting/data; scripts/write_common_tokens.py writes it."""
 
 KINDS = WIDTH + 2
 """Ranks of a token in a row of candidates, and "absent" and "no row"."""
@@ -149,3 +153,14 @@ def rank_in(row: IntArray, token: int) -> int:
         if row[rank] == token:
             return rank
     return WIDTH
+
+
+def common_recycling(digest: str) -> RecyclingArrays:
+    """Return a memory of what is frequent in public code, empty for another vocabulary than the file's."""
+    memory = empty_recycling()
+    with resources.files("drafting").joinpath("data", COMMON_FILE).open("rb") as file, np.load(file) as arrays:
+        if str(arrays["vocabulary"]) != digest:
+            return memory
+        before, tokens = np.ascontiguousarray(arrays["tokens"].T)
+        write_rows(memory, before, tokens, arrays["after"])
+    return memory

@@ -68,10 +68,6 @@ class WorkspaceIndex:
         """Memory of the index."""
         return sum(array.nbytes for array in self.arrays)
 
-    def paths(self) -> tuple[str, ...]:
-        """Return the paths of the documents, least recently updated first."""
-        return tuple(self._documents)
-
     def update(self, path: str, tokens: Sequence[int] | IntArray, *, is_open: bool = False) -> None:
         """Add a document, or replace its text. Only what follows the first change is indexed anew.
 

@@ -10,8 +10,8 @@ import numpy as np
 from numba import njit
 
 from completion.memory import large_memory
-from completion.model.int8.gguf_blocks import repack
-from completion.model.int8.int8_sections import pack_matrix
+from completion.model.int8.gguf_blocks import READERS, laid_out
+from completion.model.int8.int8_panels import pack_matrix
 from completion.model.int8.kernels import kernel_sources
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
@@ -91,7 +91,7 @@ def products(inputs):
             group, at = group_width(x.shape[1]), weights.ctypes.data
         else:
             kind = KIND_NUMBERS[name.split()[1]]
-            weights = repack(inputs[name], KINDS[kind])
+            weights = laid_out(READERS[KINDS[kind].name](inputs[name]), KINDS[kind])
             strips = np.array([[strip.ctypes.data, kind] for strip in weights], np.int64)
             scales, at = np.ones(16 * len(strips), np.float32), strips.ctypes.data
         bias = np.linspace(-1, 1, len(scales), dtype=np.float32)

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drafting.calibration import NAMES
-from drafting.draft_budget import StepCosts
+from drafting.draft_budget import SharedStep, StepCosts
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.drafter import SharedStep
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import ALONE, find_row
@@ -111,7 +110,9 @@ def test_the_likeliest_path_comes_first_and_parents_before_children():
             spine += 1
         if len(tree):
             assert spine >= 1
-            assert tree.probabilities[0] == max(tree.probabilities[tree.parents == ROOT])
+            pool = session._pool
+            first = np.flatnonzero(pool.parents[: pool.size[0]] == ROOT)
+            assert tree.tokens[0] == pool.tokens[first[pool.chances[first].argmax()]]
         path = accept_path(tree, lambda _row: int(rng.integers(0, 6)))
         session.observe(tree, tops[: len(tree) + 1], path, 20.0)
         context += path.tokens

@@ -48,7 +48,6 @@ def trees(draw: st.DrawFn) -> DraftTree:
     return DraftTree(
         np.array(tokens, dtype=np.int32),
         np.array(parents, dtype=np.int32),
-        np.full(count, 0.5, dtype=np.float32),
         np.array(names, dtype=np.int32),
         ("lookup", "recycling"),
     )
@@ -93,7 +92,6 @@ def test_the_model_chooses_only_at_rows_of_the_path():
     tree = DraftTree(
         np.array([4, 9, 5], dtype=np.int32),
         np.array([ROOT, ROOT, 0], dtype=np.int32),
-        np.ones(3, dtype=np.float32),
         np.zeros(3, dtype=np.int32),
         ("lookup",),
     )

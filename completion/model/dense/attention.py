@@ -62,8 +62,7 @@ class Sight:
     def mask(self, window: int) -> Tensor:
         """Return what is added to attention scores: 0 for a slot that the row sees, −∞ for others.  # [rows, span].
 
-        Args:
-            window: Number of last positions that a row sees, 0 for all.
+        `window` is the number of last positions that a row sees, 0 for all.
         """
         slots, columns = torch.arange(self.span, device=self.limits.device), self.distances.shape[1]
         distances = self.positions[:, None] - slots + 1
@@ -98,12 +97,7 @@ class Attention(Protocol):
 
 
 class PlainAttention:
-    """Attention by two products, whose scores have rows × span.
-
-    Args:
-        sight: Where the rows are, and what each sees.
-        architecture: Sizes and constants.
-    """
+    """Attention by two products, whose scores have rows × span."""
 
     def __init__(self, sight: Sight, architecture: Architecture) -> None:
         self._scale, self._windowed = architecture.attention_scale, frozenset(architecture.windowed_layers)

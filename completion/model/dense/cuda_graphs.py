@@ -8,7 +8,6 @@ uncaptured.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -198,19 +197,6 @@ class GraphedTransformer(DenseTransformer):
     def new_cache(self, capacity: int) -> GraphedCache:
         """Return an empty cache of at most `capacity` slots; see `CausalModel.new_cache`."""
         return GraphedCache(self.shape, capacity, self.store())
-
-    @torch.inference_mode()
-    def prefill(
-        self,
-        tokens: IntArray,
-        slots: IntArray,
-        cache: KVCache,
-        logits_rows: Sequence[int] = (),
-        cancel: CancelToken = NEVER,
-    ) -> TorchLogits:
-        """Compute tokens into given slots; see `CausalModel.prefill`."""
-        GraphedCache.own(cache, int(slots[-1]) + 1).move()
-        return super().prefill(tokens, slots, cache, logits_rows, cancel)
 
     @torch.inference_mode()
     def score(

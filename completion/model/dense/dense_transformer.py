@@ -15,10 +15,10 @@ from completion.model.architecture import Activation, Architecture, read_archite
 from completion.model.causal_model import KVCache, Logits, ScorePass
 from completion.model.dense.attention import PLAIN, Attention, Kernels, Sight
 from completion.model.dense.held_tensors import held_by, tensors_in
-from completion.model.dense.kv_cache import Angles, Int8Store, Store, TorchCache
+from completion.model.dense.kv_cache import Angles, Int8Store, Store, TorchCache, indices
 from completion.model.dense.torch_logits import TorchLogits
 from completion.model.dense.weights import LayerWeights, Norm, Weights, read_weights
-from completion.model.logits import RowSlice, without_first
+from completion.model.logits import RowSlice
 from drafting.arrays import FloatArray, IntArray
 
 _ACTIVATIONS: dict[Activation, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -39,14 +39,7 @@ def load_dense(folder: Path, dtype: torch.dtype, threads: int | None) -> DenseTr
 
 
 class DenseTransformer:
-    """Scores rows of tokens on top of a cached past.
-
-    Args:
-        architecture: Sizes and constants.
-        weights: All weights.
-        int8_cache: Whether keys and values are stored in 8 bits, in about a third of the memory.
-        kernels: Operators of the device.
-    """
+    """Scores rows of tokens on top of a cached past, whose keys and values may have 8 bits, a third of the memory."""
 
     joint_requests = 1
 
@@ -95,11 +88,11 @@ class DenseTransformer:
         cancel: CancelToken = NEVER,
     ) -> TorchLogits:
         """Compute tokens into given slots; see `CausalModel.prefill`."""
-        cache = TorchCache.own(cache, int(slots[-1]) + 1)
+        cache = self.own(cache, int(slots[-1]) + 1)
         hidden, most = [], self.kernels.prefill_rows
         for start in range(0, len(tokens), most):
-            chunk = self._indices(slots[start : start + most])
-            inputs = self.embedded(self._indices(tokens[start : start + most]))
+            chunk = indices(slots[start : start + most], self.device)
+            inputs = self.embedded(indices(tokens[start : start + most], self.device))
             sight = Sight.of_slots(chunk, int(slots[: start + most][-1]) + 1)
             hidden.append(self.forward(inputs, sight, cache, cancel))
         hidden[-1][-1, 0].item()  # waits for a GPU: callers time a prompt's chunks, and cancel between two of them
@@ -111,52 +104,46 @@ class DenseTransformer:
         self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
     ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        logits = self._score(self.embedded(self._indices(tokens)), [(len(tokens), parents, cache)], cancel)
-        return without_first(logits, skipped, len(tokens))
+        inputs = self.embedded(indices(tokens, self.device))
+        return self._score(inputs, [ScorePass(tokens, parents, cache, skipped)], cancel)[0]
 
     @torch.inference_mode()
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute several trees at once; see `CausalModel.score_together`."""
         tokens = np.concatenate([each.tokens for each in passes])
-        trees = [(len(each.tokens), each.parents, each.cache) for each in passes]
-        logits = self._score(self.embedded(self._indices(tokens)), trees, NEVER)
-        ends = np.cumsum([len(each.tokens) for each in passes]).tolist()
-        firsts = [end - len(each.tokens) + each.skipped for end, each in zip(ends, passes, strict=True)]
-        return [RowSlice(logits, first, end - first) for first, end in zip(firsts, ends, strict=True)]
+        return self._score(self.embedded(indices(tokens, self.device)), passes, NEVER)
 
     @torch.inference_mode()
     def superpose(
         self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER
-    ) -> TorchLogits:
+    ) -> Logits:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         shares = torch.from_numpy(weights).to(self.device)[:, :, None]
-        embeddings = self.embedded(self._indices(tokens))  # [rows, tokens, hidden]
+        embeddings = self.embedded(indices(tokens, self.device))  # [rows, tokens, hidden]
         inputs = (shares * embeddings.float()).sum(dim=1).to(embeddings.dtype)
-        return self._score(inputs, [(len(inputs), parents, cache)], cancel)
+        return self._score(inputs, [ScorePass(tokens, parents, cache)], cancel)[0]
 
     def embedded(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the embeddings of tokens.  # [...] → # [..., hidden]."""
         embeddings, scale = self.weights.embeddings.rows(tokens), self.architecture.embedding_scale
         return embeddings if scale == 1.0 else embeddings * scale
 
-    def _indices(self, values: IntArray) -> torch.Tensor:
-        return torch.from_numpy(values.astype(np.int64)).to(self.device)
-
-    def _score(
-        self, inputs: torch.Tensor, trees: Sequence[tuple[int, IntArray, KVCache]], cancel: CancelToken
-    ) -> TorchLogits:
-        """Compute trees, each with its number of rows, its parents and its cache, whose inputs follow each other."""
+    def _score(self, inputs: torch.Tensor, passes: Sequence[ScorePass], cancel: CancelToken) -> list[Logits]:
+        """Compute trees whose inputs follow each other; return the logits of each.  inputs: # [rows, hidden]."""
         parts, owned = list[Part](), list[tuple[TorchCache, IntArray]]()
-        for rows, new_parents, any_cache in trees:
-            cache = self.own(any_cache, any_cache.length + any_cache.kept + rows)
-            parents = cache.with_kept(new_parents)
+        for each in passes:
+            rows = len(each.parents)
+            cache = self.own(each.cache, each.cache.length + each.cache.kept + rows)
+            parents = cache.with_kept(each.parents)
             sight = Sight.of_tree(parents, cache.kept, cache.length, self.device)
             parts.append((rows, self.kernels.attention(sight, self.architecture), cache.store))
             owned.append((cache, parents))
-        hidden = self._layers(inputs, parts, cancel)
+        logits = TorchLogits(self.logits(self._layers(inputs, parts, cancel)))
         for cache, parents in owned:
             cache.parents = parents
-        return TorchLogits(self.logits(hidden))
+        ends = np.cumsum([rows for rows, *_ in parts]).tolist()
+        firsts = [end - len(each.parents) + each.skipped for end, each in zip(ends, passes, strict=True)]
+        return [RowSlice(logits, first, end - first) for first, end in zip(firsts, ends, strict=True)]
 
     def own(self, cache: KVCache, needed: int) -> TorchCache:
         """Return a cache of this model with at least `needed` slots; see `TreeCache.own`."""

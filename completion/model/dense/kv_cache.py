@@ -18,17 +18,14 @@ from completion.model.causal_model import ModelShape
 from completion.model.dense.held_tensors import held_by
 from completion.model.dense.quantized_linear import rounded_rows
 from completion.model.draft_rows import TreeCache
-from completion.model.rotary import rotary_tables
+from completion.model.rotary import RotaryTables
 from drafting.arrays import IntArray
 
 
 def rotate(keys: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """Turn channel pairs (i, i + head_dim/2) by their angle, in float32 ("RoFormer", equation 34).
 
-    Args:
-        keys: Queries or keys before rotation.  # [..., rows, head_dim]
-        cosines: Cosines of the rows' angles.  # [rows, head_dim / 2]
-        sines: Sines of the rows' angles.  # [rows, head_dim / 2]
+    keys: # [..., rows, head_dim]; cosines, sines: # [rows, head_dim / 2]
     """
     left, right = keys.float().chunk(2, dim=-1)
     return torch.cat((left * cosines - right * sines, right * cosines + left * sines), dim=-1).to(keys.dtype)
@@ -53,7 +50,8 @@ class Angles:
     @classmethod
     def of(cls, architecture: Architecture, device: str) -> Angles:
         """Return a model's angles on a device."""
-        cosines, sines = (torch.from_numpy(table).to(device) for table in rotary_tables(architecture))
+        tables = RotaryTables(architecture, architecture.max_positions)
+        cosines, sines = (torch.from_numpy(table).to(device) for table in (tables.cosines, tables.sines))
         first = tuple(architecture.first_angles)
         return cls(cosines, sines, first, torch.tensor(first, device=device))
 
@@ -68,28 +66,25 @@ class Angles:
         return self.cosines[rows], self.sines[rows]
 
 
-@torch.inference_mode(mode=False)  # a tensor made in inference mode could not be written outside it
-def lengthened(tensor: Tensor, dimension: int, length: int) -> Tensor:
-    """Return a copy of a tensor that is longer in one dimension, with zeros at its end."""
-    shape = list(tensor.shape)
-    shape[dimension] = length
-    longer = torch.zeros(shape, dtype=tensor.dtype, device=tensor.device)
-    longer.narrow(dimension, 0, tensor.shape[dimension]).copy_(tensor)
-    return longer
+def indices(values: npt.NDArray[np.integer[Any]], device: torch.device | str) -> Tensor:
+    """Return numbers as torch takes them for indices, on a device.  # int64."""
+    return torch.from_numpy(values.astype(np.int64)).to(device)
 
 
 class Store(ABC):
     """Tensors of keys and values, by name.
 
     Attributes:
+        angles: Rotary angles, if our own attention rotates the keys.
+        device: Where they are.
         tensors: Each with a row a slot.  # [layers or 1, kv_heads or 1, slots, width]
     """
 
-    __slots__ = ("angles", "tensors")
+    __slots__ = ("angles", "device", "tensors")
+    angles: Angles
 
-    def __init__(self, shape: ModelShape, angles: Angles, kinds: Mapping[str, tuple[int, torch.dtype]]) -> None:
-        device = angles.cosines.device
-        self.angles = angles
+    def __init__(self, shape: ModelShape, device: torch.device, kinds: Mapping[str, tuple[int, torch.dtype]]) -> None:
+        self.device = device
         self.tensors = {
             name: torch.zeros((shape.layers, shape.kv_heads, 0, width), dtype=dtype, device=device)
             for name, (width, dtype) in kinds.items()
@@ -100,14 +95,23 @@ class Store(ABC):
         """Allocated memory."""
         return sum(tensor.nbytes for tensor in self.tensors.values())
 
+    @torch.inference_mode(mode=False)  # a tensor made in inference mode could not be written outside it
     def resize(self, slots: int) -> None:
         """Allocate slots, and copy the content of the old ones."""
-        self.tensors = {name: lengthened(tensor, 2, slots) for name, tensor in self.tensors.items()}
+        longer = {name: old.new_zeros((*old.shape[:2], slots, old.shape[3])) for name, old in self.tensors.items()}
+        for name, old in self.tensors.items():
+            longer[name][:, :, : old.shape[2]] = old
+        self.tensors = longer
 
     def copy(self, sources: Tensor, targets: Tensor) -> None:
         """Copy slots as if all at once.  # [slots] twice."""
         for tensor in self.tensors.values():
             tensor[:, :, targets] = tensor[:, :, sources]
+
+    def move(self, sources: Tensor, targets: Tensor) -> None:
+        """Copy slots as if all at once, and turn their keys to their new positions.  # [slots] twice."""
+        self.copy(sources, targets)
+        self.turn(targets)
 
     @abstractmethod
     def turn(self, slots: Tensor) -> None:
@@ -117,9 +121,9 @@ class Store(ABC):
     def write(self, layer: int, slots: Tensor, positions: Tensor, plain: Tensor, rotated: Tensor, v: Tensor) -> None:
         """Write rows of one layer.  slots, positions: # [rows]; the others: # [kv_heads, rows, head_dim]."""
 
-    @abstractmethod
     def read(self, layer: int, span: int) -> tuple[Tensor, Tensor]:
         """Return the rotated keys and the values of the first slots.  # [kv_heads, span, head_dim] twice."""
+        return self.tensors["keys"][layer, :, :span], self.tensors["values"][layer, :, :span]
 
 
 class ExactStore(Store):
@@ -131,7 +135,10 @@ class ExactStore(Store):
     __slots__ = ()
 
     def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles) -> None:
-        super().__init__(shape, angles, dict.fromkeys(("keys", "plain_keys", "values"), (shape.head_dim, dtype)))
+        self.angles = angles
+        super().__init__(
+            shape, angles.cosines.device, dict.fromkeys(("keys", "plain_keys", "values"), (shape.head_dim, dtype))
+        )
 
     def turn(self, slots: Tensor) -> None:
         """See `Store`."""
@@ -143,10 +150,6 @@ class ExactStore(Store):
         for name, rows in (("keys", rotated), ("plain_keys", plain), ("values", v)):
             self.tensors[name][layer].index_copy_(1, slots, rows)
 
-    def read(self, layer: int, span: int) -> tuple[Tensor, Tensor]:
-        """See `Store`."""
-        return self.tensors["keys"][layer, :, :span], self.tensors["values"][layer, :, :span]
-
 
 class Int8Store(Store):
     """Keys before rotation and values in 8 bits, with a scale a token and head; keys are rotated when they are read.
@@ -154,21 +157,18 @@ class Int8Store(Store):
     A model's key bias makes a few channels large and constant (Qwen2's most of all), which would leave few steps for
     the others. It is therefore removed before keys are rounded.
 
-    Args:
-        shape: Sizes of the model.
-        dtype: Type of keys and values that are read.
-        angles: Rotary angles.
-        biases: Biases of the keys, an attribute as well.  # [layers, kv_heads, 1, head_dim]
+    Attributes:
+        biases: Biases of the keys.  # [layers, kv_heads, 1, head_dim]
     """
 
     __slots__ = ("_dtype", "biases")
 
     def __init__(self, shape: ModelShape, dtype: torch.dtype, angles: Angles, biases: Tensor) -> None:
         rounded, scales = (shape.head_dim, torch.int8), (1, torch.float32)
-        super().__init__(
-            shape, angles, {"keys": rounded, "key_scales": scales, "values": rounded, "value_scales": scales}
-        )
-        self.tensors["positions"] = torch.zeros((1, 1, 0, 1), dtype=torch.int64, device=angles.cosines.device)
+        kinds = {"keys": rounded, "key_scales": scales, "values": rounded, "value_scales": scales}
+        self.angles = angles
+        super().__init__(shape, angles.cosines.device, kinds)
+        self.tensors["positions"] = torch.zeros((1, 1, 0, 1), dtype=torch.int64, device=self.device)
         self._dtype, self.biases = dtype, biases.float()
 
     def turn(self, slots: Tensor) -> None:
@@ -216,16 +216,12 @@ class TorchCache(TreeCache):
 
     def copy_slots(self, sources: IntArray, targets: IntArray) -> None:
         """Copy slots as if all at once.  # [slots] twice."""
-        self.store.copy(self._indices(sources), self._indices(targets))
+        self.store.copy(indices(sources, self.store.device), indices(targets, self.store.device))
 
     def rearrange(self, sources: IntArray) -> None:
         """Fill slots 0 .. len(sources)-1 from old slots; keys are rotated from their unrotated originals."""
         self.reserve(len(sources))
         moved = np.flatnonzero((sources >= 0) & (sources != np.arange(len(sources))))
-        targets = self._indices(moved)
-        self.store.copy(self._indices(sources[moved]), targets)
-        self.store.turn(targets)
+        if len(moved):
+            self.store.move(indices(sources[moved], self.store.device), indices(moved, self.store.device))
         self.settle(len(sources))
-
-    def _indices(self, slots: npt.NDArray[np.integer[Any]]) -> Tensor:
-        return torch.as_tensor(slots.astype(np.int64), device=self.store.angles.cosines.device)

@@ -51,11 +51,6 @@ class Int8Linear:
         filling = values[0].new_zeros((-len(scales) % _ROW_MULTIPLE, values[0].shape[1]))
         return cls(torch.cat([*values, filling]), scales, bias, dtype)
 
-    @property
-    def size_bytes(self) -> int:
-        """Memory of the matrix."""
-        return self.weight.nbytes + self.scales.nbytes
-
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Return y = x Wᵀ + b.  x: # [rows, in] → # [rows, out]."""
         values, scale = rounded_rows(x.float())
@@ -104,11 +99,6 @@ class Int4Linear:
             return cls(torch.ops.aten._convert_weight_to_int4pack(pairs, tiles), scales, bias)  # noqa: SLF001
         packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(values.int(), 8)  # noqa: SLF001
         return cls(packed, scales, bias)
-
-    @property
-    def size_bytes(self) -> int:
-        """Memory of the matrix."""
-        return self.packed.nbytes + self.scales.nbytes
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """Return y = x Wᵀ + b.  x: # [rows, in] → # [rows, out]."""

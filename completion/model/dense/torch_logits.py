@@ -26,21 +26,13 @@ def best_tokens(values: torch.Tensor, count: int = _MIN_KEPT) -> torch.Tensor:
 
 
 class TorchLogits:
-    """Logits of several rows.
+    """Logits of several rows, and their `best_tokens` if a graph has found them.  values: # [rows, vocabulary_size]."""
 
-    Args:
-        values: The logits.  # [rows, vocabulary_size]
-        best: Their `best_tokens`, if a graph has found them.
-    """
-
-    __slots__ = ("_best", "_found", "_log_sums", "_lowest", "_rows", "_tokens", "_values")
+    __slots__ = ("_copied", "_found", "_rows", "_values")
 
     def __init__(self, values: torch.Tensor, best: torch.Tensor | None = None) -> None:
         self._values, self._found = values, best
-        self._lowest = np.zeros(0, dtype=np.int32)  # best token of each row
-        self._log_sums = np.zeros(0, dtype=np.float32)
-        self._tokens = np.zeros((len(values), 0), dtype=np.int32)
-        self._best = np.zeros((len(values), 0), dtype=np.float32)
+        self._copied = np.zeros((len(values), 0), dtype=np.float32)  # as `best_tokens`
         self._rows: dict[int, FloatArray] = {}
 
     @property
@@ -50,18 +42,17 @@ class TorchLogits:
 
     def argmax(self) -> IntArray:
         """Return the best token of each row, the lowest id among equals.  # [rows]."""
-        self._keep(1)
-        return self._lowest
+        return self._best(1)[:, 0].astype(np.int32)
 
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
         """Return the best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
-        self._keep(count)
-        return self._tokens[:, :count], self._best[:, :count]
+        tokens, values = np.split(self._best(count)[:, 2:], 2, axis=1)
+        order = np.lexsort((tokens, -values), axis=-1)[:, :count]  # the lowest id first among equals
+        return np.take_along_axis(tokens, order, 1).astype(np.int32), np.take_along_axis(values, order, 1)
 
     def log_sum(self, index: int) -> float:
         """Return log Σ exp of one row."""
-        self._keep(1)
-        return float(self._log_sums[index])
+        return float(self._best(1)[index, 1])
 
     def row(self, index: int) -> FloatArray:
         """Return one row, read-only.  # [vocabulary_size]."""
@@ -71,15 +62,10 @@ class TorchLogits:
             self._rows[index] = row
         return self._rows[index]
 
-    def _keep(self, count: int) -> None:
-        """Copy the best tokens of each row and the sums at once."""
-        if self._tokens.shape[1] >= count:
-            return
-        if self._found is None or count > _MIN_KEPT:
-            self._found = best_tokens(self._values, max(count, _MIN_KEPT))
-        copied = self._found.cpu().numpy()
-        found, values = np.split(copied[:, 2:], 2, axis=1)
-        order = np.lexsort((found, -values), axis=-1)  # the lowest id first among equals
-        self._lowest, self._log_sums = copied[:, 0].astype(np.int32), copied[:, 1]
-        self._tokens = np.take_along_axis(found, order, 1).astype(np.int32)
-        self._best = np.take_along_axis(values, order, 1)
+    def _best(self, count: int) -> FloatArray:
+        """Return `best_tokens` of all rows, copied at once, with at least `count` tokens."""
+        if self._copied.shape[1] < 2 + 2 * min(count, self._values.shape[1]):
+            if self._found is None or count > _MIN_KEPT:
+                self._found = best_tokens(self._values, max(count, _MIN_KEPT))
+            self._copied = self._found.cpu().numpy()
+        return self._copied

@@ -5,21 +5,22 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from completion.cancellation import NEVER, CancelToken
 from completion.errors import ModelDamagedError, ModelError, UnsupportedModelError
 from completion.memory import Held
 from completion.model.causal_model import KVCache, Logits, ModelShape, ScorePass
+from completion.model.dense.attention import Sight
 from completion.model.dense.held_tensors import held_by
-from completion.model.dense.transformers_cache import TransformersCache, rotated
-from completion.model.draft_rows import tree_layout
+from completion.model.dense.kv_cache import Store, TorchCache, indices, rotate
 from completion.model.logits import DenseLogits, without_first
 from drafting.arrays import FloatArray, IntArray
 
@@ -30,21 +31,65 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 _MOVABLE_ROTARY = frozenset({"default", "linear", "dynamic", "llama3", "yarn"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Input of one forward pass.
+class ComputedStore(Store):
+    """Keys as transformers' attention layers rotated them, and values.
 
-    Attributes:
-        tokens: Token ids.  # [rows]
-        slots: Slots that receive keys and values.  # [rows]
-        positions: Rotary positions.  # [rows]
-        visible: Which slots each row sees.  # [rows, span]
+    A moved key is rotated from the key as it was computed rather than from an earlier rotation, so no error adds up.
     """
 
-    tokens: IntArray
-    slots: IntArray
-    positions: IntArray
-    visible: npt.NDArray[np.bool_]
+    __slots__ = ("_model",)
+
+    def __init__(self, model: TransformersModel) -> None:
+        kinds = dict.fromkeys(("keys", "computed_keys", "values"), (model.shape.head_dim, model.dtype))
+        super().__init__(model.shape, torch.device("cpu"), kinds)
+        self.tensors["positions"] = torch.zeros((1, 1, 0, 1), dtype=torch.int64)  # that keys were computed for
+        self._model = model
+
+    def move(self, sources: Tensor, targets: Tensor) -> None:
+        """See `Store`.
+
+        Raises:
+            UnsupportedModelError: The family has no plain rotary positions. Nothing was moved.
+        """
+        _ = self._model.rotary_frequencies
+        super().move(sources, targets)
+
+    def turn(self, slots: Tensor) -> None:
+        """See `Store`."""
+        computed, by = self.tensors["computed_keys"][:, :, slots], slots - self.tensors["positions"][0, 0, slots, 0]
+        self.tensors["keys"][:, :, slots] = rotated(computed, by, self._model.rotary_frequencies)
+
+    def write(self, layer: int, slots: Tensor, positions: Tensor, plain: Tensor, rotated: Tensor, v: Tensor) -> None:  # noqa: ARG002
+        """See `Store`. There are no keys before rotation."""
+        self.tensors["positions"][0, 0, :, 0].index_copy_(0, slots, positions)
+        for name, rows in (("keys", rotated), ("computed_keys", rotated), ("values", v)):
+            self.tensors[name][layer].index_copy_(1, slots, rows)
+
+
+class TransformersCache(TorchCache):
+    """Keys and values of one sequence, which transformers' attention layers write to through `update`."""
+
+    def __init__(self, model: TransformersModel, capacity: int) -> None:
+        super().__init__(model.shape, capacity, ComputedStore(model))
+        self._sight = Sight.of_slots(torch.zeros(1, dtype=torch.int64), 0)
+
+    def begin(self, sight: Sight) -> None:
+        """Set where the next forward pass writes, and how many slots it reads."""
+        self._sight = sight
+
+    def update(self, keys: Tensor, values: Tensor, layer: int, *_: object, **__: object) -> tuple[Tensor, Tensor]:
+        """Store rows of one layer; return all keys and values that they may see.  # [1, kv_heads, rows, head_dim]."""
+        self.store.write(layer, self._sight.slots, self._sight.positions, keys[0], keys[0], values[0])
+        all_keys, all_values = self.store.read(layer, self._sight.span)
+        return all_keys[None], all_values[None]
+
+    def get_seq_length(self, _layer: int = 0) -> int:
+        """Return the number of committed slots; transformers calls this method."""
+        return self.length
+
+    def key(self, layer: int, slot: int) -> Tensor:
+        """Return the rotated key in a slot.  # [kv_heads, 1, head_dim]."""
+        return self.store.tensors["keys"][layer, :, slot : slot + 1].clone()
 
 
 class TransformersModel:
@@ -59,7 +104,6 @@ class TransformersModel:
         self.dtype: torch.dtype = module.dtype
         self.device = "cpu"
         self.shape = _shape_of(module.config)
-        self._frequencies: torch.Tensor | None = None
 
     @classmethod
     def load(
@@ -118,10 +162,11 @@ class TransformersModel:
         for start in range(0, len(tokens), PREFILL_ROWS):
             cancel.raise_if_cancelled()
             chunk = slots[start : start + PREFILL_ROWS]
-            visible = np.arange(int(chunk[-1]) + 1) <= chunk[:, None]
             wanted = [row - start for row in logits_rows if start <= row < start + len(chunk)]
-            rows = _Rows(tokens[start : start + PREFILL_ROWS], chunk, chunk, visible)
-            logits.append(self._forward(rows, cache, wanted))
+            sight = Sight.of_slots(indices(chunk, self.device), int(chunk[-1]) + 1)
+            logits.append(
+                self._forward(indices(tokens[start : start + PREFILL_ROWS], self.device), sight, cache, wanted)
+            )
         cache.settle(max(cache.length, int(slots[-1]) + 1))
         chunks = np.asarray(logits_rows, dtype=np.int64) // PREFILL_ROWS
         return DenseLogits(np.concatenate(logits)[np.argsort(np.argsort(chunks, kind="stable"))])
@@ -132,7 +177,7 @@ class TransformersModel:
     ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
         cancel.raise_if_cancelled()
-        return without_first(self._score(tokens, None, parents, cache), skipped, len(tokens))
+        return without_first(self._score(indices(tokens, self.device), parents, cache), skipped, len(tokens))
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute trees one after another; see `CausalModel.score_together`."""
@@ -144,34 +189,29 @@ class TransformersModel:
     ) -> Logits:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         cancel.raise_if_cancelled()
-        embeddings = self._module.get_input_embeddings()(torch.from_numpy(tokens.astype(np.int64)))
+        embeddings = self._module.get_input_embeddings()(indices(tokens, self.device))
         mixed = (torch.from_numpy(weights)[:, :, None] * embeddings.float()).sum(dim=1).to(self.dtype)
-        return self._score(tokens[:, 0], mixed, parents, cache)
+        return self._score(mixed, parents, cache)
 
-    def _score(self, tokens: IntArray, inputs: torch.Tensor | None, parents: IntArray, cache: KVCache) -> Logits:
-        cache = TransformersCache.own(cache, cache.length + cache.kept + len(tokens))
+    def _score(self, inputs: Tensor, parents: IntArray, cache: KVCache) -> Logits:
+        cache = TransformersCache.own(cache, cache.length + cache.kept + len(inputs))
         parents = cache.with_kept(parents)
-        slots, positions, visible = tree_layout(parents, cache.kept, cache.length)
-        logits = self._forward(_Rows(tokens, slots, positions, visible), cache, range(len(tokens)), inputs)
+        sight = Sight.of_tree(parents, cache.kept, cache.length, self.device)
+        logits = self._forward(inputs, sight, cache, range(len(inputs)))
         cache.parents = parents
         return DenseLogits(logits)
 
-    def rotary_frequencies(self) -> torch.Tensor:
-        """Return the angle between neighbouring positions of each channel pair, in float64.  # [rotary_dim / 2].
+    @cached_property
+    def rotary_frequencies(self) -> Tensor:
+        """Angle between neighbouring positions of each channel pair, in float64.  # [rotary_dim / 2].
 
         Raises:
             UnsupportedModelError: Keys of this family do not turn with their position in the plain way.
         """
-        if self._frequencies is None:
-            self._frequencies = self._checked_frequencies()
-        return self._frequencies
-
-    def _checked_frequencies(self) -> torch.Tensor:
-        """Return the module's frequencies if they explain how a key differs between positions."""
         rotary = getattr(self._module.base_model, "rotary_emb", None)
         if rotary is None or getattr(rotary, "rope_type", None) not in _MOVABLE_ROTARY:
             raise UnsupportedModelError(self._immovable())
-        frequencies: torch.Tensor = rotary.inv_freq.double()
+        frequencies: Tensor = rotary.inv_freq.double()
         first, later = (self._first_layer_key(position) for position in (0, 7))
         turned = rotated(first, torch.tensor([7]), frequencies)
         size = float(later.abs().max())
@@ -186,33 +226,41 @@ class TransformersModel:
         )
 
     @torch.inference_mode()
-    def _first_layer_key(self, position: int) -> torch.Tensor:
+    def _first_layer_key(self, position: int) -> Tensor:
         """Return a token's key at a position in the first layer, where it depends on nothing else."""
-        cache = TransformersCache.own(self.new_cache(1), 1)
-        slot = np.zeros(1, dtype=np.int32)
+        cache, slot = TransformersCache.own(self.new_cache(1), 1), torch.zeros(1, dtype=torch.int64)
         token = slot + self.shape.vocabulary_size // 2  # the first tokens are often padding with zero keys
-        self._forward(_Rows(token, slot, slot + position, np.ones((1, 1), dtype=np.bool_)), cache, ())
+        self._forward(token, replace(Sight.of_slots(slot, 1), positions=slot + position), cache, ())
         return cache.key(0, 0)
 
     def _forward(
-        self, rows: _Rows, cache: TransformersCache, logits_rows: Sequence[int], inputs: torch.Tensor | None = None
-    ) -> np.ndarray:
-        """Run the module, with `inputs` in place of token embeddings if given.  # [logits_rows, vocabulary]."""
-        arrays = (rows.tokens, rows.positions, rows.slots)
-        ids, at, where = (torch.from_numpy(array.astype(np.int64)) for array in arrays)
-        mask = torch.zeros(rows.visible.shape, dtype=self.dtype)
-        mask.masked_fill_(torch.from_numpy(~rows.visible), torch.finfo(self.dtype).min)
-        cache.begin(where, at, rows.visible.shape[1])
+        self, inputs: Tensor, sight: Sight, cache: TransformersCache, logits_rows: Sequence[int]
+    ) -> FloatArray:
+        """Run the module.  inputs: tokens # [rows], or embeddings # [rows, hidden]; → # [logits_rows, vocabulary]."""
+        cache.begin(sight)
         output = self._module(
-            **({"input_ids": ids[None]} if inputs is None else {"inputs_embeds": inputs[None]}),
-            attention_mask=mask[None, None],
-            position_ids=at[None],
+            **{"input_ids" if inputs.dim() == 1 else "inputs_embeds": inputs[None]},
+            attention_mask=sight.mask(0).clamp(min=torch.finfo(self.dtype).min).to(self.dtype)[None, None],
+            position_ids=sight.positions[None],
             past_key_values=cache,
             use_cache=True,
             logits_to_keep=torch.tensor(list(logits_rows), dtype=torch.int64),
         )
-        logits: np.ndarray = output.logits[0].float().numpy()
+        logits: FloatArray = output.logits[0].float().numpy()
         return logits
+
+
+def rotated(keys: Tensor, by: Tensor, frequencies: Tensor) -> Tensor:
+    """Turn channel pairs (i, i + rotary_dim/2) of keys by a number of positions ("RoFormer", equation 34).
+
+    Args:
+        keys: Rotated keys; channels after the rotary ones stay unchanged.  # [..., rows, head_dim]
+        by: Numbers of positions, which may be negative.  # [rows]
+        frequencies: Frequencies of the pairs, in float64.  # [rotary_dim / 2]
+    """
+    angles = by.double()[:, None] * frequencies
+    turning, unrotated = keys.float().tensor_split([2 * len(frequencies)], dim=-1)
+    return torch.cat((rotate(turning, angles.cos().float(), angles.sin().float()), unrotated), dim=-1).to(keys.dtype)
 
 
 def _check_layers(folder: Path, layers: int, report: Mapping[str, Iterable[str]]) -> None:

@@ -25,11 +25,6 @@ class Linear:
     bias: torch.Tensor | None = None
 
     @property
-    def size_bytes(self) -> int:
-        """Memory of the matrix."""
-        return self.weight.nbytes
-
-    @property
     def dtype(self) -> torch.dtype:
         """Type of results."""
         return self.weight.dtype
@@ -78,15 +73,6 @@ class Weights:
     layers: tuple[LayerWeights, ...]
     final_norm: Norm  # [hidden]
     head: Linear | Int8Linear  # [vocabulary, hidden]
-
-    @property
-    def step_bytes(self) -> int:
-        """Number of bytes that one step reads."""
-        return self.head.size_bytes + sum(
-            linear.size_bytes
-            for layer in self.layers
-            for linear in (layer.qkv, layer.attention_out, layer.up, layer.down)
-        )
 
 
 def stored_linear(

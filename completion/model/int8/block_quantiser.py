@@ -8,8 +8,6 @@ k-quants of llama.cpp and its importance matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import numpy.typing as npt
 
@@ -36,22 +34,17 @@ def quantised(weight: FloatArray, importance: FloatArray, kind: BlockKind) -> Bl
     units = weight.shape[1] // kind.unit
     rows = np.ascontiguousarray(weight, np.float32).reshape(len(weight), units, kind.unit)
     counts = np.ascontiguousarray(importance, np.float32).reshape(units, kind.unit)
-    return _QUANTISERS[kind.name](rows, counts)
+    if kind.name == "Q4_K":
+        return _q4_k(rows, counts)
+    return _q6_k(rows, counts) if kind.name == "Q6_K" else _plain(rows, counts, kind)
 
 
-def _q5_0(rows: FloatArray, importance: FloatArray) -> Blocks:
-    return _plain(rows, importance, 16, 16)
-
-
-def _q8_0(rows: FloatArray, importance: FloatArray) -> Blocks:
-    return _plain(rows, importance, 128, 0)
-
-
-def _plain(rows: FloatArray, importance: FloatArray, limit: int, offset: int) -> Blocks:
+def _plain(rows: FloatArray, importance: FloatArray, kind: BlockKind) -> Blocks:
     """Round blocks with a half-precision scale each."""
+    limit = 1 << (kind.bits - 1)
     scales = _scales(rows, importance, limit)
     factors = _halves(scales)
-    values = _rounded(rows, factors.astype(np.float32)[..., None], 0.0, -limit, limit - 1) + offset
+    values = _rounded(rows, factors.astype(np.float32)[..., None], 0.0, -limit, limit - 1) + kind.offset
     return Blocks(
         values.astype(np.uint8).reshape(len(rows), -1), factors[..., None], np.zeros((len(rows), 0), np.uint8)
     )
@@ -84,14 +77,6 @@ def _q4_k(rows: FloatArray, importance: FloatArray) -> Blocks:
     return Blocks(values.astype(np.uint8).reshape(len(rows), -1), factors, pairs)
 
 
-_QUANTISERS: dict[str, Callable[[FloatArray, FloatArray], Blocks]] = {
-    "Q5_0": _q5_0,
-    "Q8_0": _q8_0,
-    "Q4_K": _q4_k,
-    "Q6_K": _q6_k,
-}
-
-
 def _halves(values: FloatArray) -> npt.NDArray[np.float16]:
     """Return the nearest half-precision numbers; the largest one for larger values."""
     return values.clip(_HALF.min, _HALF.max).astype(np.float16)
@@ -110,10 +95,7 @@ def _rounded(
 def _scales(blocks: FloatArray, importance: FloatArray, limit: int) -> FloatArray:
     """Return the scale of each block whose values are -limit .. limit - 1; it may be negative.
 
-    Args:
-        blocks: Weights.  # [rows, blocks, width]
-        importance: Importance of their columns.  # [blocks, width]
-        limit: Number of values on each side of 0.
+    blocks: # [rows, blocks, width]; importance of their columns: # [blocks, width]; → # [rows, blocks]
     """
     rows, count, width = blocks.shape
     scales = np.zeros((rows, count), np.float32)
@@ -147,9 +129,7 @@ def _scales(blocks: FloatArray, importance: FloatArray, limit: int) -> FloatArra
 def _scales_and_minima(blocks: FloatArray, importance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the scale and the minimum of each block whose weights are scale · value − minimum, value 0 .. 15.
 
-    Args:
-        blocks: Weights.  # [rows, blocks, width]
-        importance: Importance of their columns.  # [blocks, width]
+    The shapes are those of `_scales`.
     """
     rows, count, width = blocks.shape
     scales, minima = np.zeros((rows, count), np.float32), np.zeros((rows, count), np.float32)

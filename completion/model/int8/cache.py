@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,15 +14,15 @@ from completion.model.architecture import Architecture
 from completion.model.draft_rows import TreeCache
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
 from completion.model.int8.kernels.views import CacheView, CompressedView
-from completion.model.worker_threads import WorkerThreads
+from completion.model.int8.worker_threads import WorkerThreads
+from completion.model.weights import bfloat16_floats
 from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
 
-move_slots = kernel_in("completion.model.int8.kernels.slot_moves", "move_slots")
-"""See `slot_moves`."""
-compress_slots = kernel_in("completion.model.int8.kernels.compressed_slots", "compress_slots")
-expand_slots = kernel_in("completion.model.int8.kernels.compressed_slots", "expand_slots")
-"""See `compressed_slots`."""
+move_slots, compress_slots, expand_slots = (
+    kernel_in("completion.model.int8.kernels.slots", name) for name in ("move_slots", "compress_slots", "expand_slots")
+)
+"""See `kernels.slots`."""
 _MEAN_SLOTS = 256  # number of first slots whose keys give the means of channels
 
 
@@ -85,7 +86,8 @@ class Int8Cache(TreeCache):
         if len(self.parents) or not self.length or self._compressed is not None:
             return False
         if self._means is None:
-            self._means = _channel_means(self.view.plain_keys[:, :, : min(self.length, _MEAN_SLOTS)])
+            keys = bfloat16_floats(self.view.plain_keys[:, :, : min(self.length, _MEAN_SLOTS)])
+            self._means = keys.mean(axis=2, dtype=np.float32)  # [layers, kv_heads, head_dim]
         into = _empty_compressed(self._architecture, self.length, self._means)
         self._share(lambda thread, count: compress_slots(self.view, into, thread, count))
         self._compressed, self.slots = into, 0
@@ -155,7 +157,7 @@ def _whole_spans(slots: int) -> int:
 def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sines: FloatArray) -> CacheView:
     """Return arrays of `slots` slots, a multiple of SPAN_SLOTS; zeros, since kernels multiply unused slots by zero."""
     heads, width = (architecture.layers, architecture.kv_heads), architecture.head_dim
-    plain_keys, values = _zeros(2 * _numbers(architecture, slots)).reshape(2, -1)
+    plain_keys, values = _zeros(2, *heads, slots * width)
     return CacheView(
         keys=_empty_keys(architecture, slots),
         plain_keys=plain_keys.reshape(*heads, slots, width),
@@ -167,20 +169,13 @@ def _empty_view(architecture: Architecture, slots: int, cosines: FloatArray, sin
     )
 
 
-def _channel_means(plain_keys: IntArray) -> FloatArray:
-    """Return the mean of each channel of unrotated keys.  # [layers, kv_heads, head_dim]."""
-    numbers = (plain_keys.astype(np.uint32) << 16).view(np.float32)
-    means: FloatArray = numbers.mean(axis=2, dtype=np.float32)
-    return means
-
-
 def _empty_compressed(architecture: Architecture, slots: int, means: FloatArray) -> CompressedView:
     """Return arrays for `slots` slots in 8 bits."""
     rows = (architecture.layers, architecture.kv_heads, slots)
-    keys, values = np.frombuffer(large_memory(2 * _numbers(architecture, slots)), np.int8).reshape(2, -1)
+    keys, values = _zeros(2, *rows, architecture.head_dim, kind=np.int8)
     return CompressedView(
-        keys=keys.reshape(*rows, architecture.head_dim),
-        values=values.reshape(*rows, architecture.head_dim),
+        keys=keys,
+        values=values,
         key_scales=own_zeros(rows, np.float32),
         value_scales=own_zeros(rows, np.float32),
         key_means=means,
@@ -190,13 +185,10 @@ def _empty_compressed(architecture: Architecture, slots: int, means: FloatArray)
 
 def _empty_keys(architecture: Architecture, slots: int) -> IntArray:
     """Return rotated keys of `slots` slots."""
-    blocks = (architecture.layers, architecture.kv_heads, slots // BLOCK_SLOTS)
-    return _zeros(_numbers(architecture, slots)).reshape(*blocks, architecture.head_dim // 2, BLOCK_SLOTS, 2)
+    heads = (architecture.layers, architecture.kv_heads)
+    return _zeros(*heads, slots // BLOCK_SLOTS, architecture.head_dim // 2, BLOCK_SLOTS, 2)
 
 
-def _numbers(architecture: Architecture, slots: int) -> int:
-    return architecture.layers * architecture.kv_heads * slots * architecture.head_dim
-
-
-def _zeros(count: int) -> npt.NDArray[Any]:
-    return np.frombuffer(large_memory(2 * count), np.uint16) if count else np.zeros(0, np.uint16)
+def _zeros(*shape: int, kind: npt.DTypeLike = np.uint16) -> npt.NDArray[Any]:
+    size = math.prod(shape) * np.dtype(kind).itemsize
+    return np.frombuffer(large_memory(size), kind).reshape(shape) if size else np.zeros(shape, kind)

@@ -28,10 +28,7 @@ def text() -> str:
 def importance_of(weights: PackedWeights, tokenizer: CodeTokenizer, threads: int) -> dict[str, FloatArray]:
     """Return the mean square of each matrix's inputs, by its name in transformers, and at least a part of their mean.
 
-    Args:
-        weights: The model's weights, in int8.
-        tokenizer: Its tokenizer.
-        threads: Threads of a forward pass.
+    The model's weights are in int8.
     """
     tokens = np.array(tokenizer.encode(text()), np.int32)
     model, architecture = QuantizedTransformer(weights, threads), weights.architecture

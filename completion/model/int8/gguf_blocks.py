@@ -23,29 +23,8 @@ class Blocks(NamedTuple):
     scales: Bytes  # [rows, units, 8 times scales and minima of 32 columns]; empty for units of 32 columns
 
 
-def repack(raw: Bytes, kind: BlockKind) -> Bytes:
-    """Return rows as strips; see `kernels.block_kinds`.
-
-    Args:
-        raw: Rows of blocks as the file has them, a whole number of strips.  # [rows, bytes]
-        kind: Their kind.
-
-    Returns:
-        # [strips, units, bytes of a unit]
-    """
-    return laid_out(_READERS[kind.name](raw), kind)
-
-
 def laid_out(blocks: Blocks, kind: BlockKind) -> Bytes:
-    """Return blocks as strips; see `kernels.block_kinds`.
-
-    Args:
-        blocks: Rows of blocks, a whole number of strips.
-        kind: Their kind.
-
-    Returns:
-        # [strips, units, bytes of a unit]
-    """
+    """Return a whole number of strips of blocks as strips; see `block_kinds`.  # [strips, units, bytes of a unit]."""
     values, factors, scales = blocks
     strips, units, lines = len(factors) // STRIP, factors.shape[1], kind.unit // COLUMNS
     found = np.empty((strips, units, kind.unit_bytes), np.uint8)
@@ -114,4 +93,5 @@ def _read_q6_k(raw: Bytes) -> Blocks:
     return Blocks(lows | ((top >> places & 3) << 4), _halves(blocks[..., 208:]), blocks[..., 192:208])
 
 
-_READERS = {"Q5_0": _read_q5_0, "Q8_0": _read_q8_0, "Q4_K": _read_q4_k, "Q6_K": _read_q6_k}
+READERS = {"Q5_0": _read_q5_0, "Q8_0": _read_q8_0, "Q4_K": _read_q4_k, "Q6_K": _read_q6_k}
+"""Functions that read rows of blocks as a file has them, by llama.cpp's name.  # [rows, bytes] each."""

@@ -7,28 +7,18 @@ import numpy.typing as npt
 
 from completion.model.architecture import Architecture
 from completion.model.int8.kernels.sizes import (
-    ATTENTION_OUT,
     CHANNELS,
     COUNTERS,
-    DOWN,
     GATE,
     GATE_GELU,
     GELU,
     HEAD_STAGES,
-    KEY_NORM,
     LANES,
-    LAYER_COLUMNS,
     LAYER_STAGES,
     LINES,
-    NORM_1,
-    NORM_2,
-    POST_NORM_1,
-    POST_NORM_2,
-    QKV,
-    QUERY_NORM,
+    PARTS,
     ROWS,
     SCRATCH_FLOATS,
-    UP,
     group_width,
 )
 from completion.model.int8.kernels.views import Buffers, Sizes
@@ -38,18 +28,6 @@ from drafting.arrays import FloatArray, own_zeros
 LongArray = npt.NDArray[np.int64]
 MAX_ROWS = 256
 """Maximum number of rows in one pass; a longer prefill runs in several."""
-_COLUMNS = {
-    "attention_norm": NORM_1,
-    "qkv": QKV,
-    "query_norm": QUERY_NORM,
-    "key_norm": KEY_NORM,
-    "attention_out": ATTENTION_OUT,
-    "attention_post_norm": POST_NORM_1,
-    "mlp_norm": NORM_2,
-    "up": UP,
-    "down": DOWN,
-    "mlp_post_norm": POST_NORM_2,
-}
 _KINDS = {("silu", True): GATE, ("gelu_tanh", True): GATE_GELU, ("gelu_tanh", False): GELU}
 """Kind of target of the product with gate and up, by activation and whether there is a gate."""
 
@@ -67,10 +45,10 @@ def address_table(weights: PackedWeights, strips: dict[str, LongArray], ones: Fl
     Matrices have their scales inside, so a channel's is 1, unless the matrix has a section of them.
 
     Returns:
-        # [layers + 1, LAYER_COLUMNS]
+        # [layers + 1, parts, 3]
     """
     layers = weights.architecture.layers
-    table = np.zeros((layers + 1, LAYER_COLUMNS), np.int64)
+    table = np.zeros((layers + 1, len(PARTS), 3), np.int64)
     parts = {"weights": 0, "scales": 1, "bias": 2}
     found = {name: section for name, section in weights.sections.items() if not name.endswith((".blocks", ".strips"))}
     found |= {f"{name}.weights": table for name, table in strips.items()}
@@ -79,7 +57,8 @@ def address_table(weights: PackedWeights, strips: dict[str, LongArray], ones: Fl
         owner, _, matrix = name.partition(".")
         if matrix:
             kind, _, part = matrix.partition(".")
-            table[layers if owner == "final" else int(owner), _COLUMNS[kind] + parts.get(part, 0)] = section.ctypes.data
+            layer = layers if owner == "final" else int(owner)
+            table[layer, PARTS.index(kind), parts.get(part, 0)] = section.ctypes.data
     return table
 
 

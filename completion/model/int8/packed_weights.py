@@ -9,9 +9,11 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -22,17 +24,29 @@ import numpy.typing as npt
 from completion.errors import ModelDamagedError
 from completion.memory import large_memory
 from completion.model.architecture import Architecture
-from completion.model.int8.block_sums import BLOCK_BYTES, SumArray, sampled_sums_agree, sums_of, unsealed
-from completion.model.int8.packing import FORMAT, ROWS, Form, files_digest, pack, packed_target
+from completion.model.int8.packing import (
+    BLOCK_BYTES,
+    FORMAT,
+    ROWS,
+    Form,
+    SumArray,
+    files_digest,
+    packed_target,
+    sampled_sums_agree,
+    sums_of,
+    unsealed,
+)
+from completion.model.int8.worker_threads import usable_threads
+from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import (
     PARTIAL,
     delete_unless_held,
     lock_held,
+    made_whole,
     packed_forms,
     shared_packed_dir,
 )
 from completion.model.store.disk import storage_errors
-from completion.model.worker_threads import usable_threads
 from completion.progress import Progress, silent
 from drafting.arrays import IntArray
 from drafting.state_files import StateFileError, read_state, set_aside
@@ -51,13 +65,11 @@ class PackedWeights:
     """A packed model.
 
     Attributes:
-        architecture: Sizes of the model.
         embeddings: Rows as bfloat16 bits [vocabulary, hidden].
         sections: Arrays by name: for each matrix "NAME.weights", "NAME.bias" with NAME "L.qkv",
             "L.attention_out", "L.up" (gate and up), "L.down" or "final.qkv", which is the head; or the sections of
-            `block_sections`; and for each norm "NAME" and perhaps "NAME.bias", float32, with NAME "L.PART" (`families`)
+            `block_sources`; and for each norm "NAME" and perhaps "NAME.bias", float32, with NAME "L.PART" (`families`)
             or "final.attention_norm".
-        folder: Folder of the file.
         mapping: The mapped file; None if the weights were read into memory.
     """
 
@@ -117,15 +129,10 @@ class FileRows:
 def load_packed(
     folder: Path, cache_folder: Path, form: Form = "int8", *, mapped: bool = False, progress: Progress = silent
 ) -> PackedWeights:
-    """Return the packed form of a model folder; pack it if the cache has no undamaged one.
+    """Return the packed form of a model folder; pack it if the cache, a folder of packed models, has no undamaged one.
 
-    Args:
-        folder: The model.
-        cache_folder: Folder of packed models.
-        form: Form of the matrices.
-        mapped: Whether the file is mapped where the system can do that. It is there at once if another process has
-            just read it, but steps take a fifth longer: see `PackedWeights.in_memory`.
-        progress: Called while the model is packed.
+    A mapped file, where the system can map it, is there at once if another process has just read it, but steps take a
+    fifth longer: see `PackedWeights.in_memory`.
 
     Raises:
         UnsupportedModelError: The kernels do not support the model's sizes, or its blocks.
@@ -152,7 +159,8 @@ def load_packed(
                 return found
         elif os.path.lexists(target):
             set_aside(target, "it is no folder")
-        pack(folder, target, form, progress)
+        with made_whole(target) as unfinished:
+            run_apart("completion.model.int8.packing:write_packed", folder, unfinished, form, progress=progress)
         _delete_stale(folder, target)
         return read_packed(target, mapped=mapped)
 
@@ -173,10 +181,7 @@ def _is_needless(form: Path, files: str | None) -> bool:
     """Return whether no process has read a form for a month, or what it was packed from is gone or has changed.
 
     Each process that reads one notes that in the time of the index. A form is kept if its index tells nothing.
-
-    Args:
-        form: The packed form.
-        files: Digest of the model's files as they are now; None for a form of another model.
+    `files` is the digest of the model's files as they are now, None for a form of another model.
     """
     try:
         if time.time() - _index(form).stat().st_mtime > UNUSED_S:
@@ -191,13 +196,9 @@ def _is_needless(form: Path, files: str | None) -> bool:
 def read_packed(
     target: Path, former: mmap.mmap | None = None, room: mmap.mmap | None = None, *, mapped: bool = False
 ) -> PackedWeights:
-    """Load a packed form.
+    """Load a packed form, by mapping its file or by reading it into `room`, or into memory of its own.
 
-    Args:
-        target: Its folder.
-        former: A mapping of the file, which gives up its memory part by part.
-        room: Memory to read the file into; None to take some.
-        mapped: See `load_packed`.
+    A former mapping of the file gives up its memory part by part.
 
     Raises:
         ModelDamagedError: It differs from what was written.
@@ -214,7 +215,10 @@ def _read_packed(target: Path, former: mmap.mmap | None, room: mmap.mmap | None,
     if not path.is_file() or path.stat().st_size != len(sums) * BLOCK_BYTES:
         raise ModelDamagedError(f"The packed weights in {path} are truncated.")
     is_mapped = mapped and sys.platform == "linux"
-    memory = _mapping(path, size, sums) if is_mapped else _read(path, sums, former, room or large_memory(size))
+    # With small pages, reading all weights in each step misses the page table's cache: a step took 15.4 ms from the
+    # mapped file, 12.7 ms from memory of 2 MB pages.
+    memory = _mapping(path, size) if is_mapped else room or large_memory(size)
+    _check(path, memory, sums, (lambda *_: True) if is_mapped else partial(_read_part, path, former))
     if not sampled_sums_agree(path, sums, size // BLOCK_BYTES):
         raise _changed(path)
     embeddings = FileRows(path, *header["sections"].pop(ROWS))
@@ -253,44 +257,29 @@ def _changed(path: Path) -> ModelDamagedError:
     return ModelDamagedError(f"The packed weights in {path} are damaged.")
 
 
-def _mapping(path: Path, size: int, sums: SumArray) -> mmap.mmap:
-    """Map the file's first `size` bytes, and check their sums."""
+def _mapping(path: Path, size: int) -> mmap.mmap:
     with path.open("rb") as file:
-        memory = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+
+
+def _check(path: Path, memory: mmap.mmap, sums: SumArray, read: Callable[[memoryview, int], bool]) -> None:
+    """Check the sums of memory with the file's first bytes, after `read` has read each part from its offset on."""
+
+    def is_right(start: int) -> bool:
+        with view[start : start + _READ_BYTES] as part:
+            first, count = start // BLOCK_BYTES, len(part) // BLOCK_BYTES
+            return read(part, start) and bool(np.array_equal(sums_of(part), sums[first : first + count]))
+
     with memoryview(memory) as view, ThreadPoolExecutor(usable_threads()) as pool:
-        parts = [view[start : start + _READ_BYTES] for start in range(0, size, _READ_BYTES)]
-        found = list(pool.map(sums_of, parts))
-        for part in parts:
-            part.release()
-    if not np.array_equal(np.concatenate(found), sums[: size // BLOCK_BYTES]):
-        raise _changed(path)
-    return memory
-
-
-def _read(path: Path, sums: SumArray, former: mmap.mmap | None, memory: mmap.mmap) -> mmap.mmap:
-    """Fill memory of 2 MB pages, if the system has them, with the file's first bytes, and check their sums.
-
-    With small pages, reading all weights in each step misses the page table's cache: a step took 15.4 ms from the
-    mapped file, 12.7 ms from huge pages.
-    """
-    with memoryview(memory) as view, ThreadPoolExecutor(usable_threads()) as pool:
-        starts = range(0, len(memory), _READ_BYTES)
-        parts = [(view[start : start + _READ_BYTES], path, start, sums, former) for start in starts]
-        agree = all(list(pool.map(lambda part: _read_checked(*part), parts)))
-        for part, *_ in parts:
-            part.release()
+        agree = all(list(pool.map(is_right, range(0, len(memory), _READ_BYTES))))
     if not agree:
         raise _changed(path)
-    return memory
 
 
-def _read_checked(view: memoryview, path: Path, offset: int, sums: SumArray, former: mmap.mmap | None) -> bool:
-    """Fill memory from a position in a file; return whether its sums are right."""
+def _read_part(path: Path, former: mmap.mmap | None, view: memoryview, offset: int) -> bool:
+    """Fill memory from a position in a file, and free that part of a former mapping; return whether the file has it."""
     if former is not None and sys.platform == "linux":
         former.madvise(mmap.MADV_DONTNEED, offset, len(view))
     with path.open("rb") as file:
         file.seek(offset)
-        if file.readinto(view) != len(view):
-            return False
-    first, count = offset // BLOCK_BYTES, len(view) // BLOCK_BYTES
-    return bool(np.array_equal(sums_of(view), sums[first : first + count]))
+        return file.readinto(view) == len(view)

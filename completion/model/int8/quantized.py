@@ -26,9 +26,10 @@ from completion.model.int8.kernels.sizes import CHANNELS, MAX_TILE_QUERIES, SCRA
 from completion.model.int8.kernels.views import Buffers, Outputs, RowsView, Sequences, Sizes
 from completion.model.int8.packed_weights import PackedWeights
 from completion.model.int8.rows import joined_rows, prompt_rows, sequences_of, tree_rows, wanted_first
-from completion.model.logits import PanelLogits
+from completion.model.int8.worker_threads import WorkerThreads
+from completion.model.logits import DenseLogits, RowSlice
 from completion.model.rotary import RotaryTables
-from completion.model.worker_threads import WorkerThreads
+from completion.model.weights import bfloat16_floats
 from drafting.arrays import FloatArray, IntArray, own_zeros
 from drafting.compiled import kernel_in
 
@@ -42,7 +43,6 @@ class QuantizedTransformer:
     """Scores rows of tokens on top of a cached past, with int8 activations and a bfloat16 cache.
 
     Attributes:
-        form: Form of the weights.
         step_bytes: Bytes of weights that a step reads.
     """
 
@@ -122,13 +122,13 @@ class QuantizedTransformer:
             rows = prompt_rows(slots[start : start + MAX_ROWS], here)
             found.append(self._run(self._embedded(tokens[start : start + MAX_ROWS]), rows, [cache], cancel))
         cache.settle(max(cache.length, int(slots[-1]) + 1))
-        return PanelLogits.joined(found, np.argsort(np.argsort(wanted // MAX_ROWS, kind="stable")))
+        return DenseLogits.joined(found, np.argsort(np.argsort(wanted // MAX_ROWS, kind="stable")))
 
     def score(
         self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
     ) -> Logits:
         """Compute a draft tree on top of the past; see `CausalModel.score`."""
-        return self._score([self._embedded(tokens)], [parents], [cache], cancel, [skipped])[0]
+        return self._score([ScorePass(tokens, parents, cache, skipped)], self._embedded(tokens), cancel)[0]
 
     def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
         """Compute several trees at once; see `CausalModel.score_together`."""
@@ -137,9 +137,7 @@ class QuantizedTransformer:
             rows = np.cumsum([len(each.tokens) for each in rest])
             count = max(1, int(np.searchsorted(rows, MAX_ROWS, "right")))
             group, rest = rest[:count], rest[count:]
-            inputs = [self._embedded(each.tokens) for each in group]
-            parents, caches = [each.parents for each in group], [each.cache for each in group]
-            found += self._score(inputs, parents, caches, NEVER, [each.skipped for each in group])
+            found += self._score(group, self._embedded(np.concatenate([each.tokens for each in group])), NEVER)
         return found
 
     def layer_by_layer(self, tokens: IntArray) -> Iterator[tuple[FloatArray, FloatArray, Buffers]]:
@@ -170,40 +168,30 @@ class QuantizedTransformer:
         """Compute rows of weighted sums of embeddings; see `CausalModel.superpose`."""
         embeddings = self._embedded(tokens)  # [rows, tokens, hidden]
         inputs = (weights.astype(np.float32)[:, :, None] * embeddings).sum(axis=1)
-        return self._score([inputs], [parents], [cache], cancel, [0])[0]
+        return self._score([ScorePass(tokens, parents, cache)], inputs, cancel)[0]
 
-    def _score(
-        self,
-        inputs: Sequence[FloatArray],
-        parents: Sequence[IntArray],
-        caches: Sequence[KVCache],
-        cancel: CancelToken,
-        skipped: Sequence[int],
-    ) -> list[PanelLogits]:
-        """Compute a tree of each cache in one pass; return the logits of each.  inputs: # [rows, hidden] each."""
-        counts = [len(each) for each in inputs]
-        own = [
-            Int8Cache.own(cache, cache.length + cache.kept + count) for cache, count in zip(caches, counts, strict=True)
-        ]
-        if sum(counts) > MAX_ROWS:
-            raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {sum(counts)}.")
-        nodes = [cache.with_kept(each) for cache, each in zip(own, parents, strict=True)]
-        rows = [
-            tree_rows(each, cache.length, cache.kept, first)
-            for cache, each, first in zip(own, nodes, skipped, strict=True)
-        ]
-        logits = self._run(np.concatenate(inputs), joined_rows(rows), own, cancel)
-        for cache, each in zip(own, nodes, strict=True):
-            cache.parents = each
+    def _score(self, passes: Sequence[ScorePass], inputs: FloatArray, cancel: CancelToken) -> list[RowSlice]:
+        """Compute trees, whose inputs follow each other; return the logits of each.  inputs: # [rows, hidden]."""
+        if len(inputs) > MAX_ROWS:
+            raise ModelError(f"A draft tree has at most {MAX_ROWS} nodes; this one has {len(inputs)}.")
+        caches, nodes, rows = list[Int8Cache](), list[IntArray](), list[RowsView]()
+        for each in passes:
+            cache = Int8Cache.own(each.cache, each.cache.length + each.cache.kept + len(each.parents))
+            caches.append(cache)
+            nodes.append(cache.with_kept(each.parents))
+            rows.append(tree_rows(nodes[-1], cache.length, cache.kept, each.skipped))
+        logits = self._run(inputs, joined_rows(rows), caches, cancel)
+        for cache, parents in zip(caches, nodes, strict=True):
+            cache.parents = parents
         ends = np.cumsum([0, *(len(each.wanted) for each in rows)]).tolist()
-        return [logits.part(first, end) for first, end in pairwise(ends)]
+        return [RowSlice(logits, first, end - first) for first, end in pairwise(ends)]
 
     def _embedded(self, tokens: IntArray) -> FloatArray:
         """Return the embeddings of tokens.  # [...] → # [..., hidden]."""
-        embeddings, scale = _widened(self._embeddings[tokens]), self.architecture.embedding_scale
+        embeddings, scale = bfloat16_floats(self._embeddings[tokens]), self.architecture.embedding_scale
         return embeddings if scale == 1.0 else embeddings * np.float32(scale)
 
-    def _run(self, inputs: FloatArray, rows: RowsView, caches: Sequence[Int8Cache], cancel: CancelToken) -> PanelLogits:
+    def _run(self, inputs: FloatArray, rows: RowsView, caches: Sequence[Int8Cache], cancel: CancelToken) -> DenseLogits:
         """Run one pass over at most MAX_ROWS rows.  inputs: # [rows, hidden].
 
         Raises:
@@ -223,7 +211,7 @@ class QuantizedTransformer:
             buffers.x[: len(inputs)] = inputs
             self._run_layers(self._sizes, self._table, rows, sequences, buffers, outputs, cancel.address)
         cancel.raise_if_cancelled()
-        return PanelLogits(outputs.logits, outputs.largest, self.shape.vocabulary_size, len(inputs))
+        return DenseLogits(outputs.logits, self.shape.vocabulary_size, len(inputs), outputs.largest)
 
     def _run_layers(
         self,
@@ -253,8 +241,3 @@ class QuantizedTransformer:
         if self._buffers.scratch.shape[1] < needed:
             self._buffers = self._buffers._replace(scratch=own_zeros((self._threads.count, needed), np.float32))
         return self._buffers
-
-
-def _widened(bits: IntArray) -> FloatArray:
-    """Convert bfloat16 bits to float32."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)

@@ -6,19 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from completion.model.draft_rows import NO_ROWS, ancestors_of, depths_of
+from completion.model.draft_rows import NO_ROWS, lineages
 from completion.model.int8.cache import Int8Cache
 from completion.model.int8.kernels.views import RowsView, Sequences
 from drafting.arrays import IntArray
 
 
 def prompt_rows(slots: IntArray, wanted: IntArray) -> RowsView:
-    """Return rows of a prompt, each of which sees all slots up to its own.
-
-    Args:
-        slots: Slot of each row, ascending.  # [rows]
-        wanted: Rows whose logits to compute.
-    """
+    """Return rows of a prompt, each of which sees all slots up to its own; slots ascend.  # [rows], [wanted]."""
     slots, nothing = np.ascontiguousarray(slots, dtype=np.int32), np.zeros(len(slots) + 1, dtype=np.int32)
     return RowsView(nothing[1:], slots, slots, slots + np.int32(1), nothing, NO_ROWS, wanted.astype(np.int32))
 
@@ -28,8 +23,7 @@ def tree_rows(parents: IntArray, length: int, first: int = 0, skipped: int = 0) 
 
     Nodes before `first` are kept rows and are not computed. The first `skipped` of the others get no logits.
     """
-    depths = depths_of(parents)
-    ancestors, depths, count = ancestors_of(parents, depths)[first:], depths[first:], len(parents) - first
+    (depths, ancestors), count = lineages(parents, first), len(parents) - first
     in_a_run = np.cumprod(ancestors == np.arange(ancestors.shape[1]), axis=1).sum(
         axis=1
     )  # ancestor of depth d is row d

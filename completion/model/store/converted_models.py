@@ -137,12 +137,7 @@ def remove(folder: Path, progress: Progress) -> int:
 
 
 def delete_superseded(folder: Path, origin: str) -> None:
-    """Delete the other conversions of a file, and what was packed from them: the file has changed since.
-
-    Args:
-        folder: The conversion that stays.
-        origin: The file, as it is recorded.
-    """
+    """Delete all conversions of a file but `folder`, and what was packed from them: the file has changed since."""
     for other in models_dir().glob("*/"):
         record = read_record(other)
         if other != folder and record is not None and record["source"].get("origin") == origin:
@@ -197,16 +192,28 @@ def read_record(folder: Path) -> Record | None:
 
 
 def _make(source: Source, target: Path, fill: Callable[[Path, Progress], str], progress: Progress) -> None:
+    with made_whole(target) as partial:
+        origin = fill(partial, progress)
+        progress("Computing checksums", 1.0)
+        _write_record(source, origin, partial)
+        for stale in packed_forms(target, packed_dir()) if target.exists() else ():
+            shutil.rmtree(stale)
+
+
+@contextmanager
+def made_whole(target: Path) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `target` at the end, so that no process reads an unfinished one.
+
+    The caller holds the target's lock.
+    """
     partial = partial_folder(target)
     shutil.rmtree(partial, ignore_errors=True)  # from a process that was killed
     try:
         partial.mkdir()
-        origin = fill(partial, progress)
-        progress("Computing checksums", 1.0)
-        _write_record(source, origin, partial)
+        yield partial
         sync_files(partial)
-        for stale in [target, *packed_forms(target, packed_dir())] if target.exists() else []:
-            shutil.rmtree(stale)
+        if target.exists():
+            shutil.rmtree(target)
         os.replace(partial, target)  # noqa: PTH105 -- says that it is atomic
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -68,6 +68,11 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_states(files: Iterable[Path]) -> list[tuple[str, int, int]]:
+    """Return path, size and time of the last change of files: reading gigabytes at every start would take seconds."""
+    return [(str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in files]
 
 
 def sync_files(folder: Path) -> None:

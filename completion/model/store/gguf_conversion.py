@@ -36,12 +36,7 @@ _EMBEDDINGS = "model.embed_tokens.weight"
 def convert_gguf(paths: Sequence[Path], folder: Path, progress: Progress) -> None:
     """Write `config.json`, `tokenizer.json` and the chat template into an existing folder, and where the weights are.
 
-    The model has tied embeddings if the file has no output head.
-
-    Args:
-        paths: The file, or its parts in their order. They stay where they are.
-        folder: The folder.
-        progress: Called with the finished fraction.
+    The model has tied embeddings if the file has no output head. The file may be in parts, in their order.
 
     Raises:
         ModelDamagedError: The file is truncated, or lacks a tensor.

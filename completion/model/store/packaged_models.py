@@ -11,8 +11,6 @@ from pathlib import Path
 from completion.errors import ModelDamagedError, ModelNotFoundError
 from completion.model.store.disk import sha256_of
 
-_COPY_BYTES = 1 << 22
-
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
@@ -20,11 +18,9 @@ class PackagedModel:
 
     Attributes:
         name: Short name, used in folder names and for `--model`.
-        title: Name to display.
         sha256: Checksum of the joined file.
         size_bytes: Size of the joined file.
         parts: (distribution, file within it), in the order in which they are joined.
-        version: Version of the packages.
         extra: Optional dependency of draftline that installs the parts.
         hub_repository: Second source, on the Hugging Face hub; "" if there is none.
         hub_file: The file in that repository.
@@ -100,8 +96,7 @@ def checked_parts(model: PackagedModel) -> list[Path]:
     paths = installed_parts(model)
     for path in paths:
         with path.open("rb") as part:
-            while block := part.read(_COPY_BYTES):
-                checksum.update(block)
+            hashlib.file_digest(part, lambda: checksum)
     if (actual := checksum.hexdigest()) != model.sha256:
         raise ModelDamagedError(f"{other_sum(model, actual)} {_altered_parts(model)}{_reinstall(model)}")
     return paths

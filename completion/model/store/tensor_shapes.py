@@ -32,12 +32,7 @@ def checked_tensors(folder: Path, architecture: Architecture) -> Tensors:
 
 
 def check_shapes(found: Mapping[str, Shape], architecture: Architecture, where: Path) -> None:
-    """Compare the shapes of tensors, by name, with those that a config implies.
-
-    Args:
-        found: Shapes of all tensors.
-        architecture: What the config says.
-        where: The tensors' file or folder, for the message.
+    """Compare the shapes of all tensors, by name, with those that a config implies. Errors say `where` they are.
 
     Raises:
         ModelDamagedError: A matrix or norm is missing, a shape differs, or there are more layers.
@@ -60,13 +55,13 @@ def check_shapes(found: Mapping[str, Shape], architecture: Architecture, where: 
         )
 
 
-def _implied(architecture: Architecture) -> Iterator[tuple[str, Shape]]:
-    """Yield each matrix and norm with the shape of its weight: # [out, in] or [width]."""
+def part_shapes(architecture: Architecture) -> dict[str, Shape]:
+    """Return the shape of the weight of each part of a layer (`families`): # [out, in] or [width]."""
     hidden, intermediate = architecture.hidden_size, architecture.intermediate_size
     queries, keys = architecture.heads * architecture.head_dim, architecture.kv_heads * architecture.head_dim
     names = layer_names(architecture.family, 0)
     holds_gate = architecture.gated and "gate" not in names
-    shapes: dict[str, Shape] = {
+    return dict.fromkeys(names, (hidden,)) | {
         "query": (queries, hidden),
         "key": (keys, hidden),
         "value": (keys, hidden),
@@ -77,9 +72,14 @@ def _implied(architecture: Architecture) -> Iterator[tuple[str, Shape]]:
         "up": (2 * intermediate if holds_gate else intermediate, hidden),
         "down": (hidden, intermediate),
     }
+
+
+def _implied(architecture: Architecture) -> Iterator[tuple[str, Shape]]:
+    """Yield each matrix and norm with the shape of its weight."""
+    hidden, shapes = architecture.hidden_size, part_shapes(architecture)
     yield "model.embed_tokens", (architecture.vocabulary_size, hidden)
     yield "lm_head", (architecture.vocabulary_size, hidden)
     yield "model.norm", (hidden,)
     for index in range(architecture.layers):
         for part, name in layer_names(architecture.family, index).items():
-            yield name, shapes.get(part, (hidden,))
+            yield name, shapes[part]

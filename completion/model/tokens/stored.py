@@ -14,6 +14,7 @@ import numpy as np
 import tokenizers
 
 from completion.errors import StorageError
+from completion.model.store.disk import file_states
 from completion.model.tokens.pieces import PieceEncoder
 from completion.paths import cache_dir
 from drafting.arrays import IntArray
@@ -36,7 +37,6 @@ class TokenTables:
         text: Bytes of all tokens, one after the other.
         offsets: Where each token's bytes begin, and the end of the last one's.  # [vocabulary_size + 1]
         order: Tokens that have bytes, by their bytes.  # [tokens with bytes]
-        encoder: Encodes text.
     """
 
     special: dict[str, int]
@@ -121,8 +121,6 @@ def _file(folder: Path) -> Path:
     Raises:
         OSError: The folder has no tokenizer.
     """
-    states = [
-        (str(path.resolve()), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in map(folder.joinpath, _FILES)
-    ]
+    states = file_states(map(folder.joinpath, _FILES))
     facts = repr((FORMAT, tokenizers.__version__, np.dtype(np.int64).byteorder, states))
     return cache_dir() / "tokenizers" / f"{hashlib.sha256(facts.encode()).hexdigest()[:16]}.npz"

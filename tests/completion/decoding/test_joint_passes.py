@@ -8,7 +8,7 @@ import pytest
 from completion.cancellation import NEVER, CancelToken
 from completion.decoding.joint_passes import JointPasses
 from completion.errors import CancelledError, ModelError
-from drafting.drafter import ALONE, SharedStep
+from drafting.draft_budget import ALONE, SharedStep
 from tests.completion.model.rows import chain, rows_of, slots, tokens
 
 

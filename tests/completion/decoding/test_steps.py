@@ -20,8 +20,8 @@ from completion.grammar.grammar import Grammars
 from completion.model.logits import RowSlice
 from completion.request import GrammarMode
 from drafting.arrays import IntArray
+from drafting.draft_budget import ALONE, SharedStep
 from drafting.draft_tree import DraftTree
-from drafting.drafter import ALONE, SharedStep
 from drafting.verifier import AcceptedPath
 from tests.completion.decoding.test_decoding import decoder_at
 from tests.completion.model.rows import chain, tokens

@@ -11,7 +11,7 @@ from transformers import AutoConfig
 
 from completion.errors import ModelDamagedError, ModelError, UnsupportedModelError
 from completion.model.architecture import MAX_POSITIONS, architecture_of, read_architecture
-from completion.model.rotary import rotary_tables
+from completion.model.rotary import RotaryTables
 from completion.model.tokenizer import CodeTokenizer
 
 SIZES = {
@@ -103,7 +103,8 @@ def test_whatever_numbers_a_config_has_it_is_refused_or_kernels_can_use_them(tmp
     (folder / "config.json").write_text(json.dumps(given_sizes))
     try:
         found = read_architecture(folder)
-        angles = rotary_tables(replace(found, max_positions=2))
+        tables = RotaryTables(replace(found, max_positions=2), 2)
+        angles = tables.cosines, tables.sines
     except ModelError:
         return
     assert found.heads % found.kv_heads == 0

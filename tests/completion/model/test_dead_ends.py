@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from completion.model.dead_ends import DeadEnds
-from completion.model.sampling import draw
+from completion.model.sampling import DeadEnds, draw
 from completion.request import Sampling
 
 ROWS = {(): [0.5, 0.5], (0,): [0.9, 0.1], (1,): [0.5, 0.5]}

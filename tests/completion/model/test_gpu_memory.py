@@ -12,6 +12,7 @@ import torch
 from benchmarks.gpu.weights import SHAPES, random_weights
 from completion.memory import trim_gpu
 from completion.model.dense.dense_transformer import DenseTransformer
+from completion.model.dense.held_tensors import tensors_in
 from completion.model.gpu_memory import (
     CACHE_SLOTS,
     WORKING_BYTES,
@@ -115,7 +116,7 @@ def test_the_reckoned_memory_is_that_of_weights_and_cache(kind, int8_cache):
     weights = random_weights(architecture, torch.bfloat16, "cpu", kind)
     store = DenseTransformer(architecture, weights, int8_cache=int8_cache).store()
     store.resize(CACHE_SLOTS)
-    taken = weights.step_bytes + weights.embeddings.size_bytes + store.size_bytes
+    taken = sum(each.nbytes for each in tensors_in((weights.layers, weights.embeddings))) + store.size_bytes
     reckoned = needed_bytes(architecture, kind, int8_cache=int8_cache) - WORKING_BYTES
     assert taken == pytest.approx(reckoned, rel=0.02)
 

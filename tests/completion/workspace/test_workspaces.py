@@ -95,9 +95,9 @@ def test_a_workspace_that_is_evicted_between_two_pieces_stays_within_the_budget(
     for _ in workspaces.update(update_of("a")):
         workspaces.snippets(asked("b"), 500)
     assert len(workspaces) == 1
-    assert drafters.workspace("a").paths() == ("0.py",)
+    assert tuple(drafters.workspace("a")._documents) == ("0.py",)
     workspaces.snippets(asked("b"), 500)
-    assert drafters.workspace("a").paths() == ()
+    assert tuple(drafters.workspace("a")._documents) == ()
 
 
 def test_a_file_that_is_sent_again_as_it_was_is_not_indexed_again(make):
@@ -113,4 +113,4 @@ def test_a_file_that_is_sent_again_as_it_was_is_not_indexed_again(make):
     workspaces.close("a")
     assert apply(workspaces, update) == first
     assert workspaces.snippets(asked("a"), 500)
-    assert drafters.workspace("a").paths() == ("0.py",)
+    assert tuple(drafters.workspace("a")._documents) == ("0.py",)

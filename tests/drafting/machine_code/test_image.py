@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from completion.paths import module_environment
-from drafting.machine_code.image import UNUSED_S, is_whole, note_use, read_image, write_image
+from drafting.machine_code.image import UNUSED_S, from_json, is_whole, note_use, read_image, shape_of, write_image
 from drafting.machine_code.objects import IS_LINKABLE, ObjectError, link
-from drafting.machine_code.shapes import from_json, shape_of
 
 pytestmark = pytest.mark.skipif(not IS_LINKABLE, reason="machine code is kept on Linux with x86 only")
 

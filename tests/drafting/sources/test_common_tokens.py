@@ -12,8 +12,7 @@ from completion.model.tokenizer import CodeTokenizer
 from drafting.draft_budget import StepCosts
 from drafting.learned_state import default_calibration
 from drafting.session import Drafters
-from drafting.sources.common_tokens import common_recycling
-from drafting.sources.token_recycling import ALONE, find_row
+from drafting.sources.token_recycling import ALONE, common_recycling, find_row
 
 
 @pytest.fixture(scope="module")

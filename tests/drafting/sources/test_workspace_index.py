@@ -113,9 +113,9 @@ def test_closed_documents_make_room_before_open_ones():
     index.update("open.py", [1] * 40, is_open=True)
     index.update("closed.py", [2] * 40)
     index.update("new.py", [3] * 40)
-    assert set(index.paths()) == {"open.py", "new.py"}
+    assert set(index._documents) == {"open.py", "new.py"}
     index.update("huge.py", [4] * 101)
-    assert "huge.py" not in index.paths()
+    assert "huge.py" not in index._documents
     assert index.tokens == 80
 
 

@@ -93,33 +93,10 @@ def write(
 ) -> None:
     """Rotate a row's query, or write its key and value.
 
-    Args:
-        q: Queries before rotation.  # [heads, rows, WIDTH]
-        k: Keys before rotation.  # [kv_heads, rows, WIDTH]
-        v: Values.  # [kv_heads, rows, WIDTH]
-        turned: Rotated queries, written.  # [heads, rows, WIDTH]
-        keys: See `StoredTensors`, as the next eight.
-        plain: Written, as all of them but biases, cosines and sines.
-        key_scales: Of keys in 8 bits.
-        key_biases: Of keys in 8 bits.
-        key_positions: Of keys in 8 bits.
-        values: Of both.
-        value_scales: Of values in 8 bits.
-        cosines: Of the layer.
-        sines: Of the layer.
-        row_slots: Slots of the rows.  # int64 [rows]
-        positions: Positions of the rows.  # int64 [rows]
-        q_head: Distance of two heads of `q`, in elements; as the next five for heads and rows.
-        q_row: Of rows of `q`.
-        k_head: Of heads of `k`.
-        k_row: Of rows of `k`.
-        v_head: Of heads of `v`.
-        v_row: Of rows of `v`.
-        rows: Number of rows.
-        slots: Allocated slots.
-        heads: Query heads.
-        WIDTH: Channels of a head.
-        INT8: Whether keys and values are stored in 8 bits.
+    `q`, `k`, `v` and `turned`, which receives rotated queries, are [heads or kv_heads, rows, WIDTH]. Heads and rows of
+    the first three have the given distances, in elements. From `keys` to `sines` the tensors are those of
+    `StoredTensors`: keys and values are written, with what belongs to them. `row_slots` and `positions` are those of
+    `Sight`. `slots` is the number of allocated slots. INT8 says whether keys and values are stored in 8 bits.
     """
     row, head = tl.program_id(0), tl.program_id(1)
     half: tl.constexpr = WIDTH // 2
@@ -178,19 +155,9 @@ def turn(
 ) -> None:
     """Rotate the keys of moved slots to the slots' positions ("RoFormer", equation 34).
 
-    Args:
-        plain: Keys before rotation.  # [layers, kv_heads, slots, 2 · HALF]
-        keys: Rotated keys, written.  # same shape
-        moved: The slots.  # int64 [count]
-        starts: First row of each layer in the tables of angles.  # int64 [layers]
-        cosines: Cosines.  # [positions or more, HALF]
-        sines: Sines.  # same shape
-        count: Number of moved slots.
-        slots: Allocated slots.
-        kv_heads: KV heads of a layer.
-        HALF: Pairs of channels of a head.
-        PAIRS: The power of two from HALF on.
-        TILE: Slots of a program.
+    `plain` has keys before rotation, `keys` receives rotated ones.  # [layers, kv_heads, slots, 2 · HALF] twice
+    `moved` are `count` slots. `starts` is each layer's first row in the tables `cosines` and `sines`.
+    PAIRS is the power of two from HALF on, TILE the number of slots of a program.
     """
     head, tile = tl.program_id(0), tl.program_id(1)
     index, pair = tile * TILE + tl.arange(0, TILE), tl.arange(0, PAIRS)

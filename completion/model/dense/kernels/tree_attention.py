@@ -121,35 +121,12 @@ def attend(
     Sums of parts are joined by their largest scores, as in "FlashAttention", section 3.1. Rotary pairs are channels i
     and i + WIDTH / 2, so the two halves of a head are multiplied apart.
 
-    Args:
-        q: Rotated queries.  # [kv_heads, folded, WIDTH]
-        keys: Rotated keys, or keys before rotation in 8 bits.  # [kv_heads, slots, WIDTH]
-        key_scales: Scales of keys in 8 bits.  # [kv_heads, slots]
-        key_biases: Biases of keys in 8 bits.  # [kv_heads, WIDTH]
-        key_positions: Positions of keys in 8 bits.  # [slots]
-        values: Values.  # [kv_heads, slots, WIDTH]
-        value_scales: Scales of values in 8 bits.  # [kv_heads, slots]
-        cosines: Cosines of the layer's angles.  # [positions, WIDTH / 2]
-        sines: Sines of the layer's angles.  # [positions, WIDTH / 2]
-        positions: See `Sight`, as the next four.  # [rows]
-        limits: # [rows]
-        tree_start: # [1]
-        tree_end: # [1]
-        distances: # [rows, columns]
-        sums: Weighted sums of values.  # float32 [kv_heads, parts, folded, WIDTH]
-        totals: Sums of weights.  # float32 [kv_heads, parts, folded]
-        largest: Largest scores.  # float32 [kv_heads, parts, folded]
-        rows: Number of rows.
-        folded: Query heads that share a KV head, times rows.
-        columns: Rows of the tree.
-        slots: Allocated slots.
-        scale: Scale of scores.
-        WIDTH: Channels of a head.
-        TILE: Query rows of a program.
-        SLOTS: Slots that are read at once.
-        TREE: Whether there is a tree.
-        WINDOW: Number of last positions that a row sees, 0 for all.
-        INT8: Whether keys and values have 8 bits.
+    `q` has `folded` rotated queries: query heads that share a KV head, times rows.  # [kv_heads, folded, WIDTH]
+    From `keys` to `sines` the tensors are those of `StoredTensors`, from `positions` to `distances` those of `Sight`.
+    `columns` is the number of rows of the tree.
+    `sums` receives weighted sums of values.  # float32 [kv_heads, parts, folded, WIDTH]
+    `totals` receives sums of weights, `largest` the largest scores.  # float32 [kv_heads, parts, folded] twice
+    A program has TILE query rows, and reads SLOTS slots at once. A row sees WINDOW last positions, all if that is 0.
     """
     head, tile, part, parts = tl.program_id(0), tl.program_id(1), tl.program_id(2), tl.num_programs(2)
     channel = tl.arange(0, WIDTH)

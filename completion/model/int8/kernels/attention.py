@@ -9,22 +9,20 @@ from __future__ import annotations
 import numpy as np
 from numba import carray, njit, types
 
-from completion.model.int8.kernels.attention_product import (
-    mix_values,
-    score_span,
-)
+from completion.model.int8.kernels.attention_product import mix_values, score_span
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SCRATCH_FLOATS, SPAN_SLOTS, VALUE_CHANNELS
+from completion.model.int8.kernels.slots import rotate_key, scatter_key
 from completion.model.int8.kernels.vector import (
     SHORT,
-    bits_of,
     exp,
-    float_of,
     floats,
     larger,
     largest_of,
     load_float,
     load_floats,
     operation,
+    store_bfloat_pairs,
+    store_bfloats,
     store_float,
     store_floats,
     sum_of,
@@ -55,19 +53,6 @@ def cache_of(sequences: Sequences, index: int, sizes: Sizes) -> CacheView:
     )
 
 
-@njit(inline="always")
-def to_bfloat(value: np.float32) -> np.uint16:
-    """Return the bits of the nearest bfloat16, ties to even."""
-    bits = np.int64(bits_of(np.float32(value)))
-    return np.uint16((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
-
-
-@njit(inline="always")
-def from_bfloat(bits: np.uint16) -> np.float32:
-    """Return a bfloat16's value."""
-    return float_of(np.int32(np.int64(bits) << 16))
-
-
 @inner
 def write_row(
     layer: int,
@@ -81,15 +66,9 @@ def write_row(
 ) -> None:
     """Rotate a row's queries and keys to its position ("RoFormer", equation 34); write key and value to its slot.
 
-    Args:
-        layer: Index of the layer.
-        row: Index of the row.
-        heads: Number of query heads.
-        factor: Scale of the attention's scores.
-        qkv: Projections; keys are rounded to bfloat16.  # [rows, (heads + 2 kv_heads) · head_dim]
-        queries: Receives rotated queries times `factor`.  # [kv_heads, ≥ rows · heads / kv_heads, head_dim]
-        rows: Slots and positions.
-        cache: The row's sequence, which receives key and value.
+    `queries` receives rotated queries times `factor`, the scale of scores. The keys in `qkv` become scratch.
+
+    qkv: # [rows, (heads + 2 kv_heads) · head_dim]; queries: # [kv_heads, ≥ rows · heads / kv_heads, head_dim]
     """
     kv_heads, head_dim = cache.plain_keys.shape[1], cache.plain_keys.shape[3]
     half, group = head_dim // 2, heads // kv_heads
@@ -103,29 +82,16 @@ def write_row(
             query[i] = (source[i] * cosine - source[i + half] * sine) * scale
             query[i + half] = (source[i + half] * cosine + source[i] * sine) * scale
     for head in range(kv_heads):
-        start = (heads + head) * head_dim
-        plain = cache.plain_keys[layer, head, slot]
-        for i in range(head_dim):  # what is rotated is what is kept, so that a key rotated again has the same bits
-            plain[i] = to_bfloat(qkv[row, start + i])
-            qkv[row, start + i] = from_bfloat(plain[i])
-        rotate_key(qkv[row, start : start + head_dim], angle, slot, cache.keys[layer, head], cache)
-        start += kv_heads * head_dim
-        for i in range(head_dim):
-            channel = i % VALUE_CHANNELS
-            value = to_bfloat(qkv[row, start + i])
-            cache.values[layer, head, i // VALUE_CHANNELS, slot, channel % LANES, channel // LANES] = value
-
-
-@njit(inline="always")
-def rotate_key(plain: FloatArray, angle: int, slot: int, keys: IntArray, cache: CacheView) -> None:
-    """Rotate a key by a row of angles and write it to a slot.  keys: # [slots / 16, head_dim / 2, 16, 2]."""
-    half = len(plain) // 2
-    block, lane = keys[slot // BLOCK_SLOTS], slot % BLOCK_SLOTS
-    for i in range(half):
-        cosine, sine = cache.cosines[angle, i], cache.sines[angle, i]
-        other = i + half
-        block[i // 2, lane, i % 2] = to_bfloat(plain[i] * cosine - plain[other] * sine)
-        block[other // 2, lane, other % 2] = to_bfloat(plain[other] * cosine + plain[i] * sine)
+        key, plain = qkv[row, (heads + head) * head_dim :].ctypes.data, cache.plain_keys[layer, head, slot].ctypes.data
+        for i in range(0, head_dim, LANES):
+            store_bfloats(plain + 2 * i, load_floats(key + 4 * i))
+        # What is rotated is what is kept, so that a key rotated again has the same bits.
+        rotate_key(plain, angle, cache, key)
+        scatter_key(key, slot, cache.keys[layer, head].ctypes.data, head_dim)
+        value = qkv[row, (heads + kv_heads + head) * head_dim :].ctypes.data
+        for part in range(head_dim // VALUE_CHANNELS):
+            at, into = value + 4 * VALUE_CHANNELS * part, cache.values[layer, head, part, slot].ctypes.data
+            store_bfloat_pairs(into, load_floats(at), load_floats(at + 4 * LANES))
 
 
 @inner

@@ -13,7 +13,7 @@ as many slots or channels at a time as there are registers for its sums.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from llvmlite import ir
 from numba import types
@@ -21,7 +21,7 @@ from numba.core import cgutils
 
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS, LANES, SPAN_SLOTS, VALUE_CHANNELS
-from completion.model.int8.kernels.vector import FLOAT, FLOATS, INT, LONG, call, operation, pointer, splat
+from completion.model.int8.kernels.vector import FLOAT, FLOATS, INT, LONG, call, choice, operation, pointer, splat
 from drafting.machine_code.functions import inner
 
 TILE_QUERIES = INSTRUCTIONS.tile_queries
@@ -59,73 +59,67 @@ def _accumulators(builder: ir.IRBuilder, rows: int, columns: int, lanes: int) ->
     return sums
 
 
-def _scores(queries: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
+def _emit_scores(
+    queries: int, b: ir.IRBuilder, q: ir.Value, keys: ir.Value, head_dim: ir.Value, out: ir.Value, stride: ir.Value
+) -> None:
     """Emit the scores of `queries` queries and 64 slots: s[q, t] = Σ_d q[q, d] · k[t, d]."""
     blocks = next(count for count in (4, 2, 1) if count * queries <= max(queries, INSTRUCTIONS.attention_sums))
-
-    @operation(types.void, types.int64, types.int64, types.int64, types.int64, types.int64)
-    def emit(b: ir.IRBuilder, q: ir.Value, keys: ir.Value, head_dim: ir.Value, out: ir.Value, stride: ir.Value) -> None:
-        block_bytes = b.mul(head_dim, LONG(2 * BLOCK_SLOTS))
-        for first in range(0, SPAN_SLOTS // BLOCK_SLOTS, blocks):
-            sums = _accumulators(b, queries, blocks, LANES)
-            start = b.add(keys, b.mul(block_bytes, LONG(first)))
-            with cgutils.for_range(b, b.udiv(head_dim, LONG(2)), intp=LONG) as loop:
-                at = b.add(start, b.mul(loop.index, LONG(4 * LANES)))
-                pairs = [_halves(b, b.add(at, b.mul(block_bytes, LONG(n))), LANES) for n in range(blocks)]
-                for half in range(2):
-                    for index, row in enumerate(sums):
-                        row_at = b.add(b.add(q, b.mul(head_dim, LONG(4 * index))), b.mul(loop.index, LONG(8)))
-                        factor = _broadcast(b, row_at, 4 * half, LANES)
-                        for slot, pair in zip(row, pairs, strict=True):
-                            _add_product(b, slot, factor, pair[half])
-            for index, row in enumerate(sums):
-                row_at = b.add(out, b.mul(stride, LONG(index)))
-                for n, slot in enumerate(row, first):
-                    b.store(b.load(slot), pointer(b, row_at, 4 * LANES * n, FLOATS), align=4)
-
-    return emit
+    block_bytes = b.mul(head_dim, LONG(2 * BLOCK_SLOTS))
+    for first in range(0, SPAN_SLOTS // BLOCK_SLOTS, blocks):
+        sums = _accumulators(b, queries, blocks, LANES)
+        start = b.add(keys, b.mul(block_bytes, LONG(first)))
+        with cgutils.for_range(b, b.udiv(head_dim, LONG(2)), intp=LONG) as loop:
+            at = b.add(start, b.mul(loop.index, LONG(4 * LANES)))
+            pairs = [_halves(b, b.add(at, b.mul(block_bytes, LONG(n))), LANES) for n in range(blocks)]
+            for half in range(2):
+                for index, row in enumerate(sums):
+                    row_at = b.add(b.add(q, b.mul(head_dim, LONG(4 * index))), b.mul(loop.index, LONG(8)))
+                    factor = _broadcast(b, row_at, 4 * half, LANES)
+                    for slot, pair in zip(row, pairs, strict=True):
+                        _add_product(b, slot, factor, pair[half])
+        for index, row in enumerate(sums):
+            row_at = b.add(out, b.mul(stride, LONG(index)))
+            for n, slot in enumerate(row, first):
+                b.store(b.load(slot), pointer(b, row_at, 4 * LANES * n, FLOATS), align=4)
 
 
-def _mixture(queries: int) -> Any:  # noqa: ANN401
+def _emit_mixture(
+    queries: int,
+    b: ir.IRBuilder,
+    p: ir.Value,
+    stride: ir.Value,
+    values: ir.Value,
+    slots: ir.Value,
+    out: ir.Value,
+    out_stride: ir.Value,
+) -> None:
     """Emit the weighted values of `queries` queries, 32 channels: o[q, d] = Σ_t p[q, t] · v[t, d]."""
     lanes = LANES if 2 * queries <= INSTRUCTIONS.attention_sums else LANES // 2
-
-    @operation(types.void, types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
-    def emit(
-        b: ir.IRBuilder,
-        p: ir.Value,
-        stride: ir.Value,
-        values: ir.Value,
-        slots: ir.Value,
-        out: ir.Value,
-        out_stride: ir.Value,
-    ) -> None:
-        for first in range(0, LANES, lanes):
-            sums = _accumulators(b, queries, 2, lanes)
-            with cgutils.for_range(b, slots, intp=LONG) as loop:
-                at = b.add(b.add(values, LONG(4 * first)), b.mul(loop.index, LONG(2 * VALUE_CHANNELS)))
-                pair = _halves(b, at, lanes)
-                for index, row in enumerate(sums):
-                    row_at = b.add(b.add(p, b.mul(stride, LONG(index))), b.mul(loop.index, LONG(4)))
-                    factor = _broadcast(b, row_at, 0, lanes)
-                    for slot, half in zip(row, pair, strict=True):
-                        _add_product(b, slot, factor, half)
+    for first in range(0, LANES, lanes):
+        sums = _accumulators(b, queries, 2, lanes)
+        with cgutils.for_range(b, slots, intp=LONG) as loop:
+            at = b.add(b.add(values, LONG(4 * first)), b.mul(loop.index, LONG(2 * VALUE_CHANNELS)))
+            pair = _halves(b, at, lanes)
             for index, row in enumerate(sums):
-                row_at = b.add(out, b.mul(out_stride, LONG(index)))
-                for n, slot in enumerate(row):
-                    to = pointer(b, row_at, 4 * (LANES * n + first), ir.VectorType(FLOAT, lanes))
-                    b.store(b.load(slot), to, align=4)
+                row_at = b.add(b.add(p, b.mul(stride, LONG(index))), b.mul(loop.index, LONG(4)))
+                factor = _broadcast(b, row_at, 0, lanes)
+                for slot, half in zip(row, pair, strict=True):
+                    _add_product(b, slot, factor, half)
+        for index, row in enumerate(sums):
+            row_at = b.add(out, b.mul(out_stride, LONG(index)))
+            for n, slot in enumerate(row):
+                to = pointer(b, row_at, 4 * (LANES * n + first), ir.VectorType(FLOAT, lanes))
+                b.store(b.load(slot), to, align=4)
 
-    return emit
 
-
-_scores_1, _scores_2, _scores_3, _scores_4, _scores_5, _scores_6 = (_scores(n) for n in range(1, 7))
-_mixture_1, _mixture_2, _mixture_3, _mixture_4, _mixture_5, _mixture_6 = (_mixture(n) for n in range(1, 7))
+_COUNTS = range(1, TILE_QUERIES + 1)
+_scores = operation(types.void, *[types.int64] * 6)(choice([partial(_emit_scores, count) for count in _COUNTS]))
+_mixture = operation(types.void, *[types.int64] * 7)(choice([partial(_emit_mixture, count) for count in _COUNTS]))
 
 
 @inner
 def score_span(queries: int, q: int, keys: int, head_dim: int, out: int, stride: int) -> None:
-    """Compute the scores of 1 to 6 queries with 64 slots.
+    """Compute the scores of 1 to TILE_QUERIES queries with 64 slots.
 
     Args:
         queries: Number of queries.
@@ -135,23 +129,12 @@ def score_span(queries: int, q: int, keys: int, head_dim: int, out: int, stride:
         out: Address of the scores.  # float32 [queries, stride / 4]
         stride: Bytes from one query's scores to the next one's.
     """
-    if queries == 1:
-        _scores_1(q, keys, head_dim, out, stride)
-    elif queries == 2:
-        _scores_2(q, keys, head_dim, out, stride)
-    elif queries == 3:
-        _scores_3(q, keys, head_dim, out, stride)
-    elif queries == 4:
-        _scores_4(q, keys, head_dim, out, stride)
-    elif queries == 5:
-        _scores_5(q, keys, head_dim, out, stride)
-    else:
-        _scores_6(q, keys, head_dim, out, stride)
+    _scores(queries - 1, q, keys, head_dim, out, stride)
 
 
 @inner
 def mix_values(queries: int, p: int, stride: int, values: int, slots: int, out: int, out_stride: int) -> None:
-    """Compute the weighted sums of values of 1 to 6 queries, 32 channels.
+    """Compute the weighted sums of values of 1 to TILE_QUERIES queries, 32 channels.
 
     Args:
         queries: Number of queries.
@@ -162,15 +145,4 @@ def mix_values(queries: int, p: int, stride: int, values: int, slots: int, out: 
         out: Address of the sums.  # float32 [queries, out_stride / 4]
         out_stride: Bytes from one query's sums to the next one's.
     """
-    if queries == 1:
-        _mixture_1(p, stride, values, slots, out, out_stride)
-    elif queries == 2:
-        _mixture_2(p, stride, values, slots, out, out_stride)
-    elif queries == 3:
-        _mixture_3(p, stride, values, slots, out, out_stride)
-    elif queries == 4:
-        _mixture_4(p, stride, values, slots, out, out_stride)
-    elif queries == 5:
-        _mixture_5(p, stride, values, slots, out, out_stride)
-    else:
-        _mixture_6(p, stride, values, slots, out, out_stride)
+    _mixture(queries - 1, p, stride, values, slots, out, out_stride)

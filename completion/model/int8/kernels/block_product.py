@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
-from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -27,6 +26,7 @@ from completion.model.int8.kernels.vector import (
     LONG,
     Values,
     call,
+    choice,
     operation,
     pointer,
     prefetch,
@@ -46,12 +46,7 @@ _Product = Callable[[Values, Values], Values]  # (addresses of lines, sums) -> s
 
 
 class StripProduct:
-    """Emits the product of rows with a strip of one kind, for one processor.
-
-    Attributes:
-        kind: Kind of the strip's blocks.
-        instructions: The processor.
-    """
+    """Emits the product of rows with a strip of one kind, for one processor."""
 
     def __init__(self, kind: BlockKind, instructions: Instructions) -> None:
         self.kind, self.instructions = kind, instructions
@@ -195,13 +190,12 @@ def _everywhere(b: ir.IRBuilder, address: ir.Value, offset: int, kind: ir.Vector
     return splat(b, _load(b, address, offset, kind.element), kind)
 
 
-def _tile(kind: BlockKind, *, one_row: bool) -> Any:  # noqa: ANN401  (a numba intrinsic)
-    emit = partial(StripProduct(kind, INSTRUCTIONS).emit, one_row=one_row)
-    return operation(types.void, *[types.int64] * 6)(emit)
-
-
-_q5_0, _q8_0, _q4_k, _q6_k = (_tile(kind, one_row=False) for kind in KINDS)
-_one_q5_0, _one_q8_0, _one_q4_k, _one_q6_k = (_tile(kind, one_row=True) for kind in KINDS)
+_STRIPS = [StripProduct(kind, INSTRUCTIONS) for kind in KINDS]
+_strip = operation(types.void, *[types.int64] * 7)(
+    choice([partial(strip.emit, one_row=one_row) for one_row in (False, True) for strip in _STRIPS])
+)
+_ONE_ROW = len(KINDS)
+"""Number of the first piece of `_strip` for one row."""
 
 
 @inner
@@ -216,21 +210,5 @@ def multiply_strip(kind: int, rows: int, lines: int, width: int, weights: int, o
         weights: Address of the strip.
         out: Address of the first row's 16 sums; rows are 64 float32 apart.
     """
-    stride, units = 2 * width, width // 32 if kind < _FIRST_OF_256 else width // 256
-    if rows == 1:
-        if kind == 0:
-            _one_q5_0(rows, lines, stride, weights, units, out)
-        elif kind == 1:
-            _one_q8_0(rows, lines, stride, weights, units, out)
-        elif kind == 2:
-            _one_q4_k(rows, lines, stride, weights, units, out)
-        else:
-            _one_q6_k(rows, lines, stride, weights, units, out)
-    elif kind == 0:
-        _q5_0(rows, lines, stride, weights, units, out)
-    elif kind == 1:
-        _q8_0(rows, lines, stride, weights, units, out)
-    elif kind == 2:
-        _q4_k(rows, lines, stride, weights, units, out)
-    else:
-        _q6_k(rows, lines, stride, weights, units, out)
+    units = width // 32 if kind < _FIRST_OF_256 else width // 256
+    _strip(kind + _ONE_ROW if rows == 1 else kind, rows, lines, 2 * width, weights, units, out)

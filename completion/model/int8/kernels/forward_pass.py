@@ -61,30 +61,28 @@ def _attention_block(
 
     The output may have a norm, as may queries and keys.
     """
-    stage, written, count, columns = layer * LAYER_STAGES, len(rows.slots), _going_on(layer, sizes, rows), table[layer]
+    stage, written, count, parts = layer * LAYER_STAGES, len(rows.slots), _going_on(layer, sizes, rows), table[layer]
     hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
-    _normalise(stage, written, columns[NORM_1 : NORM_1 + 3], sizes, hidden, buffers)
-    _multiply(thread, stage + 1, written, sizes.qkv, hidden, columns[QKV : QKV + 3], STORE, buffers.qkv, buffers)
-    _write(stage + 2, layer, sizes, columns, rows, sequences, buffers)
+    _normalise(stage, written, parts[NORM_1], sizes, hidden, buffers)
+    _multiply(thread, stage + 1, written, sizes.qkv, hidden, parts[QKV], STORE, buffers.qkv, buffers)
+    _write(stage + 2, layer, sizes, parts, rows, sequences, buffers)
     _attend(thread, stage + 3, layer, sizes, rows, sequences, buffers)
     attention = _inputs(buffers, sizes.attention, sizes.attention_group)
     _quantise(stage + 4, count, buffers.attention, attention, buffers)
-    matrix, norm = columns[ATTENTION_OUT : ATTENTION_OUT + 3], columns[POST_NORM_1 : POST_NORM_1 + 3]
+    matrix, norm = parts[ATTENTION_OUT], parts[POST_NORM_1]
     _add_product(thread, stage + 5, count, sizes, attention, matrix, norm, buffers)
 
 
 @njit(inline="always")
-def _mlp_block(thread: int, layer: int, sizes: Sizes, columns: IntArray, count: int, buffers: Buffers) -> None:
+def _mlp_block(thread: int, layer: int, sizes: Sizes, parts: IntArray, count: int, buffers: Buffers) -> None:
     """Compute x += W_down · (f(W_gate · norm(x)) ⊙ W_up · norm(x)), or W_down · f(W_up · norm(x)) without gate."""
     stage = layer * LAYER_STAGES + 7
     hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
-    _normalise(stage, count, columns[NORM_2 : NORM_2 + 3], sizes, hidden, buffers)
-    _multiply(
-        thread, stage + 1, count, sizes.up, hidden, columns[UP : UP + 3], sizes.activation, buffers.gated, buffers
-    )
+    _normalise(stage, count, parts[NORM_2], sizes, hidden, buffers)
+    _multiply(thread, stage + 1, count, sizes.up, hidden, parts[UP], sizes.activation, buffers.gated, buffers)
     gated = _inputs(buffers, sizes.intermediate, sizes.intermediate_group)
     _quantise(stage + 2, count, buffers.gated, gated, buffers)
-    matrix, norm = columns[DOWN : DOWN + 3], columns[POST_NORM_2 : POST_NORM_2 + 3]
+    matrix, norm = parts[DOWN], parts[POST_NORM_2]
     _add_product(thread, stage + 3, count, sizes, gated, matrix, norm, buffers)
 
 
@@ -116,15 +114,14 @@ def _add_product(
 
 
 @njit(inline="always")
-def _head(thread: int, sizes: Sizes, columns: IntArray, buffers: Buffers, outputs: Outputs) -> None:
+def _head(thread: int, sizes: Sizes, parts: IntArray, buffers: Buffers, outputs: Outputs) -> None:
     """Compute the logits of the first rows, and the maximum of every 64."""
     stage, count = sizes.layers * LAYER_STAGES, len(outputs.logits)
     hidden = _inputs(buffers, sizes.hidden, sizes.hidden_group)
-    _normalise(stage, count, columns[NORM_1 : NORM_1 + 3], sizes, hidden, buffers)
+    _normalise(stage, count, parts[NORM_1], sizes, hidden, buffers)
     panels = sizes.vocabulary // CHANNELS
-    matrix = Matrix(columns[QKV], columns[QKV + 1], columns[QKV + 2])
     target = Target(LOGITS, outputs.logits.ctypes.data, sizes.vocabulary, outputs.largest.ctypes.data, panels)
-    _panels(thread, stage + 1, count, panels, hidden, matrix, target, buffers)
+    _panels(thread, stage + 1, count, panels, hidden, parts[QKV], target, buffers)
 
 
 @inner
@@ -172,13 +169,14 @@ def _multiply(
     """Multiply all rows by a matrix of `outputs` channels."""
     target = Target(kind, out.ctypes.data, out.shape[1], np.uint64(0), 0)  # type: ignore[arg-type]  # as an address
     panels = (outputs + CHANNELS - 1) // CHANNELS
-    _panels(thread, stage, count, panels, inputs, Matrix(matrix[0], matrix[1], matrix[2]), target, buffers)
+    _panels(thread, stage, count, panels, inputs, matrix, target, buffers)
 
 
 @inner
 def _panels(
-    thread: int, stage: int, count: int, panels: int, inputs: Inputs, matrix: Matrix, target: Target, buffers: Buffers
+    thread: int, stage: int, count: int, panels: int, inputs: Inputs, part: IntArray, target: Target, buffers: Buffers
 ) -> None:
+    matrix = Matrix(part[0], part[1], part[2])
     counters, sums = buffers.counters.ctypes.data, buffers.sums[thread].ctypes.data
     ranges = len(buffers.sums) if count <= _NEAR_ROWS else 1
     panel = claim_near(counters, stage, panels, thread, ranges)
@@ -191,7 +189,7 @@ def _panels(
 
 @inner
 def _write(
-    stage: int, layer: int, sizes: Sizes, columns: IntArray, rows: RowsView, sequences: Sequences, buffers: Buffers
+    stage: int, layer: int, sizes: Sizes, parts: IntArray, rows: RowsView, sequences: Sequences, buffers: Buffers
 ) -> None:
     """Rotate queries and keys, normalised if the family does, and write keys and values to their slots."""
     counters, count = buffers.counters.ctypes.data, len(rows.slots)
@@ -199,10 +197,10 @@ def _write(
     head_dim = sizes.attention // heads
     row = claim(counters, stage)
     while row < count:
-        if columns[QUERY_NORM] != 0:
+        if parts[QUERY_NORM, 0] != 0:
             for head in range(heads + sizes.kv_heads):
                 at = buffers.qkv[row].ctypes.data + 4 * head * head_dim
-                norm = columns[QUERY_NORM if head < heads else KEY_NORM]
+                norm = parts[QUERY_NORM if head < heads else KEY_NORM, 0]
                 normalise_row(at, norm, head_dim, sizes.epsilon, at)
         cache = cache_of(sequences, rows.sequences[row], sizes)
         write_row(layer, row, heads, sizes.attention_scale, buffers.qkv, buffers.queries, rows, cache)
@@ -286,7 +284,7 @@ run_layers = _compiled(kernel_sources())
 Args:
     thread: Index of the thread, which selects its scratch memory.
     sizes: Sizes of the architecture.
-    table: Addresses of the layers' weights, then of the final norm and the head.  # [layers + 1, LAYER_COLUMNS]
+    table: Addresses of the layers' weights, then of the final norm and the head.  # [layers + 1, parts, 3]
     rows: The rows to compute, those of rows.wanted first; their embeddings are in buffers.x.
     sequences: The rows' sequences, whose caches are read and written.
     buffers: Shared by all threads; counters are zero.

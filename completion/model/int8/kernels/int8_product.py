@@ -10,7 +10,7 @@ A matrix of blocks has four strips a panel: `block_product`. AMX multiplies sixt
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -41,6 +41,7 @@ from completion.model.int8.kernels.vector import (
     LONG,
     bfloats,
     call,
+    choice,
     exp,
     floats,
     fma,
@@ -106,11 +107,9 @@ def emit_tile(
                 b.store(call(b, "llvm.fma.v16f32", FLOATS, exact, scale, b.load(result, align=4)), result, align=4)
 
 
-def _tile(rows: int) -> Any:  # noqa: ANN401  (a numba intrinsic)
-    return operation(types.void, *[types.int64] * 7)(partial(emit_tile, rows, INSTRUCTIONS))
-
-
-_tile_1, _tile_2, _tile_3, _tile_4, _tile_5, _tile_6 = (_tile(rows) for rows in range(1, 7))
+_tile = operation(types.void, *[types.int64] * 8)(
+    choice([partial(emit_tile, rows, INSTRUCTIONS) for rows in range(1, TILE_ROWS + 1)])
+)
 
 
 @inner
@@ -129,18 +128,7 @@ def multiply_tile(
         factors_stride: Bytes from one row's factors to the next one's.
         out: Address of the sums.  # float32 [rows, 64]
     """
-    if rows == 1:
-        _tile_1(x, stride, weights, depth, factors, factors_stride, out)
-    elif rows == 2:
-        _tile_2(x, stride, weights, depth, factors, factors_stride, out)
-    elif rows == 3:
-        _tile_3(x, stride, weights, depth, factors, factors_stride, out)
-    elif rows == 4:
-        _tile_4(x, stride, weights, depth, factors, factors_stride, out)
-    elif rows == 5:
-        _tile_5(x, stride, weights, depth, factors, factors_stride, out)
-    else:
-        _tile_6(x, stride, weights, depth, factors, factors_stride, out)
+    _tile(rows - 1, x, stride, weights, depth, factors, factors_stride, out)
 
 
 class Inputs(NamedTuple):

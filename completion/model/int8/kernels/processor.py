@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from completion.model.worker_threads import macos_number
+from completion.model.int8.worker_threads import macos_number
 
 ON_ARM = platform.machine().lower() in {"aarch64", "arm64"}
 _HWCAPS = {"dotprod": (16, 1 << 20), "i8mm": (26, 1 << 13)}

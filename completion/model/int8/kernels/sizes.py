@@ -33,11 +33,14 @@ LAYER_STAGES = 12
 """Number of stages of a layer."""
 HEAD_STAGES = 2
 """Number of stages of the head."""
-NORM_1, QKV, QUERY_NORM, KEY_NORM, ATTENTION_OUT, POST_NORM_1, NORM_2, UP, DOWN, POST_NORM_2 = range(0, 30, 3)
-LAYER_COLUMNS = 30
-"""Columns of the address table: three a matrix (weights, scales, bias), three a norm (weight, unused, bias).
+NORM_1, QKV, QUERY_NORM, KEY_NORM, ATTENTION_OUT, POST_NORM_1, NORM_2, UP, DOWN, POST_NORM_2 = range(10)
+PARTS = (
+    "attention_norm", "qkv", "query_norm", "key_norm", "attention_out", "attention_post_norm", "mlp_norm", "up", "down",
+    "mlp_post_norm",
+)  # fmt: skip
+"""Parts of a layer in the table of addresses, three each: weights, scales and bias; of a norm no scales.
 
-A norm or bias that the model lacks has the address 0.
+What the model lacks has the address 0.
 """
 
 

@@ -8,7 +8,8 @@ never depends on other lanes.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
 from typing import Any
 
 import numpy as np
@@ -28,33 +29,21 @@ Values = list[ir.Value]
 Emit = Callable[..., ir.Value]
 
 
-class _FloatsType(types.Type):  # type: ignore[misc]
-    """numba's type of sixteen float32."""
+class _VectorType(types.Type):  # type: ignore[misc]
+    """numba's type of sixteen numbers."""
 
-    def __init__(self) -> None:
-        super().__init__(name="Floats16")
-
-
-class _IntsType(types.Type):  # type: ignore[misc]
-    """numba's type of sixteen int32."""
-
-    def __init__(self) -> None:
-        super().__init__(name="Ints16")
+    def __init__(self, name: str, llvm: ir.VectorType) -> None:
+        super().__init__(name=name)
+        self.llvm = llvm
 
 
-Floats, Ints = _FloatsType(), _IntsType()
-
-
-@register_model(_FloatsType)
-class _FloatsModel(models.PrimitiveModel):  # type: ignore[misc]
+@register_model(_VectorType)
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, front: Any) -> None:  # noqa: ANN401  (numba's own objects)
-        super().__init__(manager, front, FLOATS)
+        super().__init__(manager, front, front.llvm)
 
 
-@register_model(_IntsType)
-class _IntsModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, manager: Any, front: Any) -> None:  # noqa: ANN401
-        super().__init__(manager, front, INTS)
+Floats, Ints = _VectorType("Floats16", FLOATS), _VectorType("Ints16", INTS)
 
 
 def operation(result: types.Type, *arguments: types.Type) -> Callable[[Emit], Any]:
@@ -65,22 +54,30 @@ def operation(result: types.Type, *arguments: types.Type) -> Callable[[Emit], An
             emitted = emit(builder, *values)
             return context.get_dummy_value() if result is types.void else emitted
 
-        signature = result(*arguments)
-        return intrinsic(_BY_ARITY[len(arguments)](signature, generate))
+        def typing(_context: Any, *_types: Any) -> tuple[Any, Any]:  # noqa: ANN401
+            return result(*arguments), generate
+
+        names = [Parameter(f"a{n}", Parameter.POSITIONAL_OR_KEYWORD) for n in range(1 + len(arguments))]
+        typing.__signature__ = Signature(names)  # type: ignore[attr-defined]  # where numba reads their number
+        return intrinsic(typing)
 
     return decorate
 
 
-# numba reads the number of arguments from the typing function itself.
-_BY_ARITY: dict[int, Callable[[Any, Any], Any]] = {
-    1: lambda signature, generate: lambda _context, _a: (signature, generate),
-    2: lambda signature, generate: lambda _context, _a, _b: (signature, generate),
-    3: lambda signature, generate: lambda _context, _a, _b, _c: (signature, generate),
-    5: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e: (signature, generate),
-    6: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e, _f: (signature, generate),
-    7: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e, _f, _g: (signature, generate),
-    8: lambda signature, generate: lambda _context, _a, _b, _c, _d, _e, _f, _g, _h: (signature, generate),
-}
+def choice(emits: Sequence[Emit]) -> Emit:
+    """Return code that is one of several: its first argument is the number of the one that gets the other arguments."""
+
+    def emit(builder: ir.IRBuilder, number: ir.Value, *values: ir.Value) -> None:
+        blocks = [builder.append_basic_block() for _ in emits]
+        end, chosen = builder.append_basic_block(), builder.switch(number, blocks[-1])
+        for index, (block, emit_one) in enumerate(zip(blocks, emits, strict=True)):
+            chosen.add_case(LONG(index), block)
+            builder.position_at_end(block)
+            emit_one(builder, *values)
+            builder.branch(end)
+        builder.position_at_end(end)
+
+    return emit
 
 
 def call(builder: ir.IRBuilder, name: str, result: ir.Type, *values: ir.Value) -> ir.Value:
@@ -192,6 +189,15 @@ def bfloats(b: ir.IRBuilder, address: ir.Value) -> ir.Value:
 load_bfloats = operation(Floats, types.int64)(bfloats)
 store_bfloats = operation(types.void, types.int64, Floats)(
     lambda b, at, value: b.store(b.trunc(_round_to_bfloat(b, value), SHORTS), pointer(b, at, 0, SHORTS), align=2)
+)
+
+
+def _paired(b: ir.IRBuilder, low: ir.Value, high: ir.Value) -> ir.Value:
+    return b.or_(_round_to_bfloat(b, low), b.shl(_round_to_bfloat(b, high), INTS([16] * LANES)))
+
+
+store_bfloat_pairs = operation(types.void, types.int64, Floats, Floats)(  # each a word: its low and its high half
+    lambda b, at, low, high: b.store(_paired(b, low, high), pointer(b, at, 0, INTS), align=4)
 )
 
 

@@ -40,10 +40,6 @@ class Sequences(NamedTuple):
     Attributes:
         addresses: Addresses of keys, keys before rotation, and values of each.  # int64 [sequences, 3]
         slots: Number of slots of each.  # [sequences]
-        cosines: See `CacheView`.
-        sines: See `CacheView`.
-        first_angles: See `CacheView`.
-        windows: See `CacheView`.
     """
 
     addresses: IntArray
@@ -55,7 +51,7 @@ class Sequences(NamedTuple):
 
 
 class CompressedView(NamedTuple):
-    """One sequence's past in 8 bits; see `compressed_slots`.
+    """One sequence's past in 8 bits; see `kernels.slots`.
 
     Attributes:
         keys: Unrotated keys less the means.  # int8 [layers, kv_heads, slots, head_dim]

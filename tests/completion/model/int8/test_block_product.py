@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from completion.model.int8.gguf_blocks import repack
+from completion.model.int8.gguf_blocks import READERS, laid_out
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS, KINDS, STRIP
 from completion.model.int8.kernels.block_product import LINE_BYTES, SCALE, multiply_strip
 from completion.model.int8.kernels.row_operations import quantise_lines
@@ -39,7 +39,7 @@ def multiply(kind, x, lines, strip, out):
 def product(name, x):
     """Return the kernel's results, and the rows as it quantised them.  # [rows, 16], [rows, width]."""
     number = KIND_NUMBERS[name]
-    strip = repack(raw_blocks(name), KINDS[number])[0]
+    strip = laid_out(READERS[name](raw_blocks(name)), KINDS[number])[0]
     lines = np.zeros((len(x), WIDTH // 32, LINE_BYTES), np.uint8)
     out = np.zeros((len(x), 64), np.float32)
     multiply(number, x, lines, strip, out)

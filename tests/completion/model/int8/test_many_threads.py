@@ -9,8 +9,8 @@ import pytest
 
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.quantized import QuantizedTransformer
+from completion.model.int8.worker_threads import WorkerThreads, usable_threads
 from completion.model.transformer import has_int8_instructions
-from completion.model.worker_threads import WorkerThreads, usable_threads
 from tests.completion.model.int8.test_quantized import in_blocks
 from tests.completion.model.rows import chain, rows_of, slots, tokens
 

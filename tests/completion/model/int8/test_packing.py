@@ -8,9 +8,8 @@ import pytest
 from filelock import FileLock
 
 from completion.errors import ModelDamagedError, StorageError
-from completion.model.int8.block_sums import sealed
 from completion.model.int8.packed_weights import load_packed
-from completion.model.int8.packing import FORMAT, packed_target
+from completion.model.int8.packing import FORMAT, packed_target, sealed
 from completion.model.store import converted_models
 from completion.model.store.converted_models import packed_forms, packed_name
 from completion.model.transformer import has_int8_instructions

@@ -25,8 +25,8 @@ from completion.errors import (
 )
 from completion.memory import Held, resident_bytes
 from completion.model.architecture import read_architecture
-from completion.model.int8 import packing, quantized
-from completion.model.int8.int8_sections import gate_up_order, pack_matrix
+from completion.model.int8 import packed_weights, quantized
+from completion.model.int8.int8_panels import pack_matrix
 from completion.model.int8.kernels.block_kinds import KIND_NUMBERS
 from completion.model.int8.kernels.processor import ON_ARM, weight_layout
 from completion.model.int8.kernels.sizes import BLOCK_SLOTS
@@ -35,6 +35,7 @@ from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.packing import check_sizes
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.int8.rows import tree_rows
+from completion.model.int8.sections import gate_up_order
 from completion.model.store.converted_models import GGUF_NAME
 from completion.model.transformer import has_int8_instructions, load_transformer
 from tests.completion.model.conftest import SIZES, with_tokenizer
@@ -544,7 +545,7 @@ def test_gate_channels_are_followed_by_their_up_channels():
 
 def test_a_model_is_packed_once(tiny_qwen, tmp_path, monkeypatch):
     load_packed(tiny_qwen[0], tmp_path)
-    monkeypatch.setattr(packing, "run_apart", None)  # a second packing would call it
+    monkeypatch.setattr(packed_weights, "run_apart", None)  # a second packing would call it
     assert load_packed(tiny_qwen[0], tmp_path).architecture == read_architecture(tiny_qwen[0])
     assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == 1
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit, types
 
-from completion.model.int8.gguf_blocks import repack
+from completion.model.int8.gguf_blocks import READERS, laid_out
 from completion.model.int8.kernels.block_kinds import KINDS
 from completion.model.int8.kernels.block_product import LINE_BYTES, StripProduct
 from completion.model.int8.kernels.instructions import INSTRUCTIONS
@@ -49,7 +49,7 @@ def strip_sums(generation, kind, x, *, one_row):
 
     out = np.zeros((len(x), 64), np.float32)
     lines = np.zeros((len(x), WIDTH // 32, LINE_BYTES), np.uint8)
-    run(x, lines, repack(raw_blocks(kind.name), kind)[0], WIDTH // kind.unit, out)
+    run(x, lines, laid_out(READERS[kind.name](raw_blocks(kind.name)), kind)[0], WIDTH // kind.unit, out)
     return out[:, :16]
 
 

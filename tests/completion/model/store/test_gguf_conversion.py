@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from completion.errors import ModelDamagedError, ModelError, StorageError, UnsupportedModelError
 from completion.model.architecture import read_architecture
-from completion.model.rotary import rotary_tables
+from completion.model.rotary import RotaryTables
 from completion.model.store import gguf_conversion, gguf_file, gguf_source
 from completion.model.store.gguf_conversion import convert_gguf
 from completion.model.store.gguf_source import GgufTensors, has_kernels, known_files
@@ -77,7 +77,8 @@ def test_a_yarn_file_turns_as_in_transformers(tmp_path, more):
     convert(write_gguf(tmp_path / "model.gguf", tmp_path / "original", "qwen2"), tmp_path / "converted")
     rotary, architecture = module.model.rotary_emb, read_architecture(tmp_path / "converted")
     angles = torch.arange(512)[:, None].float() * rotary.inv_freq
-    for ours, theirs in zip(rotary_tables(architecture), (angles.cos(), angles.sin()), strict=True):
+    tables = RotaryTables(architecture, architecture.max_positions)
+    for ours, theirs in ((tables.cosines, angles.cos()), (tables.sines, angles.sin())):
         torch.testing.assert_close(torch.from_numpy(ours), theirs * rotary.attention_scaling, atol=1e-4, rtol=0)
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "converted").model.rotary_emb
     assert torch.allclose(theirs.inv_freq, rotary.inv_freq)

@@ -5,7 +5,7 @@ from threading import Barrier
 
 import pytest
 
-from completion.model.worker_threads import WorkerThreads, usable_threads
+from completion.model.int8.worker_threads import WorkerThreads, usable_threads
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
