@@ -1,4 +1,4 @@
-"""Edits of whole lines: those that a user made, and those that may come next.
+"""Edits of whole lines: those that a user made, and those that may come next; the span in which two texts differ.
 
 This module loads no library, so that the language server can use these types without the model.
 """
@@ -11,8 +11,11 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from completion.language_ids import OfLanguage
+
+T = TypeVar("T", str, bytes, list[str])
 
 MAX_LINE_CHARACTERS = 300
 """Maximum length of a line of an edit; a longer one is data."""
@@ -24,6 +27,25 @@ MAX_DIAGNOSTICS = 64
 """Maximum number of diagnostics of a request."""
 MAX_MESSAGE_CHARACTERS = 300
 """Maximum length of a diagnostic's message, which names what is wrong in its first words."""
+
+
+def common_length(one: T, other: T) -> int:
+    """Return the length of the common beginning. Bisects, because comparing slices is fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def changed_span(old: T, new: T) -> tuple[int, int, int]:
+    """Return the start of the difference, its end in the old version and its end in the new one."""
+    start = common_length(old, new)
+    tail = common_length(old[start:][::-1], new[start:][::-1])
+    return start, len(old) - tail, len(new) - tail
 
 
 @dataclass(frozen=True, slots=True)

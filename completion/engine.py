@@ -12,21 +12,19 @@ from completion.cache.kv_sessions import KVSessions
 from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.decoding.constraints import open_grammar
-from completion.decoding.drafting_setup import keep_calibration, make_drafters
 from completion.decoding.joint_passes import JointPasses
-from completion.decoding.limits import PROCESSOR_NODES, Limits
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
-from completion.decoding.step_costs import keep_quicker_costs
+from completion.decoding.step_costs import PROCESSOR_NODES, Limits, keep_calibration, keep_quicker_costs, make_drafters
 from completion.edits import NextEditRequest, NextEdits
 from completion.ending.mode import cursor_context
 from completion.errors import ParseLimitError
 from completion.memory import Held, MemoryPart
 from completion.model.loading import LoadedModel
+from completion.next_edit.candidates import replaced_lines
 from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
 from completion.next_edit.judge import Judge
-from completion.next_edit.retyping import replaced_lines
 from completion.next_edit.writer import WRITTEN, EditWriter
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.edit_format import detect_edit_format

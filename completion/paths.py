@@ -1,4 +1,4 @@
-"""Folders of draftline's files: caches, the engine's socket, learned state. An environment variable moves each.
+"""draftline's version, and the folders of its files: caches, sockets, learned state. A variable moves each.
 
 A user's home may be shared by machines, so what belongs to one of them is in a folder of its own there. A user without
 a home, as in many containers, has a private folder among the temporary files.
@@ -24,6 +24,16 @@ from platformdirs import PlatformDirs
 from completion.errors import PermissionsError, StorageError
 
 _DIRS = PlatformDirs("draftline", appauthor=False)
+
+
+def version() -> str:
+    """Return the installed version, or "source" if draftline runs from a checkout that is not installed."""
+    from importlib import metadata  # noqa: PLC0415 - its import would delay the answer to `initialize`
+
+    try:
+        return metadata.version("draftline")
+    except metadata.PackageNotFoundError:
+        return "source"
 
 
 def cache_dir() -> Path:

@@ -1,12 +1,12 @@
-"""Decodes several branches together: each is a path of one tree of scored rows after the cache's past.
+"""Decodes several branches together: on the local model each is a path of one tree of scored rows after the past.
 
 A pass over a few rows costs hardly more than a pass over one row, so branches that share their start cost about as
-much together as the longest of them alone.
+much together as the longest of them alone. On a server each is a request of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,7 +15,7 @@ import numpy as np
 from completion.cache.kv_session import KVSession
 from completion.cancellation import NEVER, CancelToken
 from completion.decoding.attempt import Attempt, Branch
-from completion.decoding.decoder import Decoder, Proposal
+from completion.decoding.decoder import Decoder, Proposal, Step
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.model.logits import RowSlice
@@ -161,3 +161,40 @@ def _layout(
         tokens += [branch.anchor, *proposal.tree.tokens.tolist()]
         parents += [branch.rows[-1] if branch.rows else -1, *(proposal.tree.parents + anchor + 1).tolist()]
     return np.array(tokens, dtype=np.int32), np.array(parents, dtype=np.int32), anchors
+
+
+class SeparateBranches:
+    """Branches that are generated side by side. Their sources run from the first step on.
+
+    Args:
+        attempts: The branches.
+        cancel: Ends their sources.
+    """
+
+    def __init__(self, attempts: Sequence[Attempt], cancel: CancelToken) -> None:
+        self._steps: dict[Attempt, Generator[Step]] = {each: each.source.steps(cancel) for each in attempts}
+
+    @property
+    def growing(self) -> list[Attempt]:
+        """The branches that have not ended."""
+        return list(self._steps)
+
+    def step(self, goes_on: Callable[[Attempt], bool]) -> None:
+        """Add the next token of each branch, and remove the branches that ended or are no longer wanted.
+
+        Raises:
+            CancelledError: Between two steps.
+        """
+        for attempt, steps in list(self._steps.items()):
+            step = next(steps, None)
+            attempt.end() if step is None else attempt.add(step)
+            if attempt.stop is not None or not goes_on(attempt):
+                self._drop(attempt)
+
+    def close(self) -> None:
+        """End the sources of all branches."""
+        for attempt in self.growing:
+            self._drop(attempt)
+
+    def _drop(self, attempt: Attempt) -> None:
+        self._steps.pop(attempt).close()

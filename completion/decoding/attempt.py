@@ -13,10 +13,9 @@ import numpy as np
 from completion.cancellation import CancelToken
 from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
-from completion.decoding.output_text import OutputText
+from completion.decoding.output_text import OutputText, suggestion_ends
 from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules
-from completion.decoding.suggestion_ends import suggestion_ends
 from completion.ending.context import Context
 from completion.ending.decision import replaced_by
 from completion.ending.extent import first_line, line_end

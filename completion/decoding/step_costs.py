@@ -1,4 +1,4 @@
-"""Costs of decoding steps on this machine, measured once for each model and saved for the next start."""
+"""Costs of decoding steps on this machine, measured once for each model and saved, and what they allow."""
 
 from __future__ import annotations
 
@@ -8,19 +8,61 @@ import os
 import platform
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from completion.decoding.limits import MAX_NODES, rows_are_free
 from completion.model.causal_model import CausalModel
 from completion.model.choice import Measured, measured_folder
 from completion.model.loading import LoadedModel
 from completion.model.worker_threads import usable_threads
-from completion.version import version
+from completion.paths import state_dir, version
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT
+from drafting.learned_state import load_calibration, save_calibration
+from drafting.session import Drafters
+from drafting.sources.common_tokens import common_recycling
 from drafting.state_files import StateFileError, read_state, write_state
+
+PROCESSOR_NODES, MAX_NODES = 16, 63
+"""Maximum number of nodes of a draft tree: on a processor, and of any; with the anchor it fills the largest graph."""
+
+_FREE = 1.5
+"""Cost of a full tree, in steps without one, up to which rows are nearly free."""
+_LONGER = 8
+"""Maximum length of a prompt over the default one where rows are nearly free; the pace decides how much is used."""
+_REQUEST_ROWS = 8
+"""Number of rows that a request typically adds to a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the costs of steps allow an engine.
+
+    A processor pays for each row of a pass. A GPU reads the weights once for dozens of rows, which are nearly free.
+
+    Attributes:
+        longer: Factor by which prompts may be longer than the default ones.
+        joint_requests: Number of requests that share passes.
+    """
+
+    longer: int
+    joint_requests: int
+
+    @classmethod
+    def of(cls, costs: StepCosts, joint_requests: int) -> Limits:
+        """Return what costs allow; `joint_requests` are worth it in any case. Only a GPU has costs of larger trees."""
+        if costs.max_nodes <= PROCESSOR_NODES or not rows_are_free(costs):
+            return cls(1, joint_requests)
+        return cls(_LONGER, max(joint_requests, (costs.max_nodes + 1) // _REQUEST_ROWS))
+
+
+def rows_are_free(costs: StepCosts) -> bool:
+    """Return whether the largest tree costs little more than a step without one."""
+    return bool(costs.costs_ms[-1] <= _FREE * costs.costs_ms[0])
+
 
 logger = logging.getLogger(__name__)
 
@@ -118,3 +160,34 @@ def _parse(data: bytes, counts: Collection[int]) -> Measured:
     if len(found.costs_ms) not in counts:
         raise StateFileError(f"it has {len(found.costs_ms)} entries that are no costs of {sorted(counts)} sizes")
     return found
+
+
+logger = logging.getLogger(__name__)
+
+
+def make_drafters(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> Drafters:
+    """Make drafters with trees of at most `max_nodes` nodes, with the calibration that earlier processes learned.
+
+    `briefly`: see `load_or_measure_costs`.
+    """
+    calibration = load_calibration(_calibration_file(loaded.digest), loaded.digest)
+    special = sorted(loaded.tokenizer.special.values())
+    costs = load_or_measure_costs(loaded, max_nodes, briefly=briefly)
+    ends, vocabulary_size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
+    common = partial(common_recycling, loaded.tokenizer.digest)
+    drafters = Drafters(calibration, costs, vocabulary_size, special=special, line_ends=ends, common=common)
+    drafters.warm_up()
+    return drafters
+
+
+def keep_calibration(drafters: Drafters, digest: str) -> None:
+    """Save the calibration for the next process. If it cannot be written, log a warning."""
+    try:
+        save_calibration(drafters.calibration, _calibration_file(digest), digest)
+    except OSError as error:
+        logger.warning("The drafters' calibration cannot be saved: %s", error.strerror)
+
+
+def _calibration_file(digest: str) -> Path:
+    """Return the path of a model's calibration; such are the only files of drafters on disk."""
+    return state_dir() / "drafting" / f"{digest[:16]}.json"

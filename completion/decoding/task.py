@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from completion.cancellation import CancelToken
 from completion.decoding.attempt import Attempt, Branch, TokenSource
-from completion.decoding.constraints import Constraints, ConstraintState
+from completion.decoding.constraints import Constraints, ConstraintState, known_names
 from completion.decoding.decoder import Step
 from completion.decoding.finishing import Finisher
-from completion.decoding.known_names import known_names
 from completion.decoding.output_text import OutputText
 from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules

@@ -31,11 +31,10 @@ from completion.memory import free_gpu_bytes, trim_gpu
 from completion.model.int8.kernels.processor import processor_flags
 from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
-from completion.paths import cache_dir, writing_to
+from completion.paths import cache_dir, version, writing_to
 from completion.progress import FIRST_START, SLOW_S, Progress, called_after, share, silent
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
 from completion.request import WARM_UP, CompletionRequest
-from completion.version import version
 from drafting.compiled import use_image
 from drafting.machine_code.image import UNTRIED, is_whole, note_use, write_image
 from drafting.machine_code.numba_runtime import numba_version
@@ -182,7 +181,7 @@ def load_engine(
 def _warm_engine(
     loaded: LoadedModel, parsing: ParserProcess, settings: HostSettings, progress: Progress, *, is_first: bool
 ) -> LoadedEngine:
-    from completion.decoding.drafting_setup import make_drafters  # noqa: PLC0415
+    from completion.decoding.step_costs import make_drafters  # noqa: PLC0415
     from completion.engine import Engine, product_settings  # noqa: PLC0415
     from completion.model.devices import note_failure  # noqa: PLC0415
 

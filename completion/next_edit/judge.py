@@ -13,8 +13,7 @@ import numpy as np
 
 from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession
 from completion.cancellation import CancelToken
-from completion.changed_span import changed_span
-from completion.edits import LineEdit
+from completion.edits import LineEdit, changed_span
 from completion.model.causal_model import CausalModel, Logits
 from completion.next_edit.candidate import Candidate
 from completion.prompt.pace import PromptBudget

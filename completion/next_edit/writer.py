@@ -13,10 +13,9 @@ from difflib import SequenceMatcher
 from completion.cache.kv_session import KVSession
 from completion.cache.kv_sessions import KVSessions
 from completion.cancellation import CancelToken
-from completion.changed_span import common_length
 from completion.decoding.constraints import FREE, Constraints
 from completion.decoding.decoder import Decoder
-from completion.edits import MAX_LINE_CHARACTERS, LineEdit, NextEditRequest
+from completion.edits import MAX_LINE_CHARACTERS, LineEdit, NextEditRequest, common_length
 from completion.ending.mode import cursor_context
 from completion.ending.unsafe import unsafe
 from completion.model.loading import LoadedModel

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from completion.changed_span import changed_span
-from completion.edits import LineEdit, undone
+from completion.edits import LineEdit, changed_span, undone
 
 _CONTROL = re.compile(r"(<\|file_sep\|>|<\[fim-\w+\]>|<filename>)")
 _REST_OF_WORD = re.compile(r"(?:(?<=\w)\w+)?")

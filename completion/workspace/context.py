@@ -12,16 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
 
-from completion.changed_span import changed_span
+from completion.edits import changed_span
 from completion.errors import ParseLimitError
 from completion.language_ids import language_of
 from completion.request import CompletionRequest, ContextFile, WorkspaceFile, WorkspaceUpdate
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.code_only import code_by_marks, code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports
-from completion.workspace.document_words import IMPORTED_SCORE, DocumentWords
+from completion.workspace.document_words import IMPORTED_SCORE, DocumentWords, Snippet, most_similar, snippets_of
 from completion.workspace.secret_files import is_secret
-from completion.workspace.similar_snippets import Snippet, most_similar, snippets_of
 
 MAX_FILE_CHARACTERS = 200_000
 """Maximum number of characters in a file; larger files are data or generated code."""

@@ -14,8 +14,7 @@ from completion.errors import CancelledError, DraftlineError
 from completion.host.dialects.schema import CLOSING, WORKSPACE, read_next_edit, read_request
 from completion.host.errors import error_body
 from completion.host.job import Job, Urgency
-from completion.host.services import Host, sender
-from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message
+from completion.host.services import EventStreamResponse, Host, cancel_when_gone, sender, sse_message
 from completion.host.wire import encode
 
 

@@ -16,8 +16,7 @@ from completion.errors import DraftlineError
 from completion.host.dialects.error_shapes import error_shape
 from completion.host.dialects.schema import Stops, check_request
 from completion.host.dialects.stop_strings import StopStrings
-from completion.host.services import Host, sender
-from completion.host.stream import EventStreamResponse, RequestStream, cancel_when_gone, sse_message
+from completion.host.services import EventStreamResponse, Host, RequestStream, cancel_when_gone, sender, sse_message
 from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion
 
 _LENGTH_REASONS = frozenset({StopReason.MAX_TOKENS, StopReason.MAX_BYTES, StopReason.TIME_BUDGET})

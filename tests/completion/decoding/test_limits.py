@@ -11,8 +11,7 @@ import pytest
 from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.decoding import step_costs
-from completion.decoding.limits import MAX_NODES, PROCESSOR_NODES, Limits
-from completion.decoding.step_costs import load_or_measure_costs
+from completion.decoding.step_costs import MAX_NODES, PROCESSOR_NODES, Limits, load_or_measure_costs
 from completion.engine import Engine, EngineSettings
 from completion.model.causal_model import ScorePass
 from completion.prompt.pace import COLD_PROMPT_S, PromptBudget, PromptPace
