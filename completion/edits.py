@@ -5,7 +5,6 @@ This module loads no library, so that the language server can use these types wi
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
@@ -169,5 +168,7 @@ class NextEdits:
 
 def fingerprint(old: Sequence[str], new: Sequence[str]) -> str:
     """Return a digest of the lines of an edit, which tells nothing about them."""
+    import hashlib  # noqa: PLC0415 - the process that parses does without it
+
     text = json.dumps([old, new]).encode()
     return hashlib.blake2b(text, digest_size=16).hexdigest()

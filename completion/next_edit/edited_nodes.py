@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from tree_sitter import Node, Tree
 
+from completion.edits import NextEditRequest, undone
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
 from completion.next_edit.candidate import Candidate
 from completion.next_edit.rewrites import RewriteKind
@@ -47,33 +48,20 @@ class ChangeSyntax:
     orphan: bool = False
 
 
-def syntax_of_changes(
-    lines: Sequence[str],
-    before: Sequence[str],
-    language: str,
-    changes: Sequence[Candidate],
-    elsewhere: Sequence[str] = (),
-    path: str = "",
-) -> list[ChangeSyntax]:
-    """Return the facts about each change, made alone; the defaults for a language without a grammar.
-
-    Args:
-        lines: Lines of the document.
-        before: Lines of the document before the user's edits.
-        language: LSP language identifier.
-        changes: Changes of the document.
-        elsewhere: Lines of the document that the changes are of, if it is another one.
-        path: Path of the edited document.
-    """
+def syntax_of_changes(request: NextEditRequest, changes: Sequence[Candidate]) -> list[ChangeSyntax]:
+    """Return the facts about each change, made alone; the defaults for a language without a grammar."""
+    lines, language, elsewhere = request.lines, request.language, request.elsewhere
     if parsed_row(language) is None:
         return [ChangeSyntax() for _ in changes]
+    before = undone(lines, request.edits)
     document, earlier = _Parsed.of(lines, language), _Parsed.of(before, language)
     gone = _words(set(before) - set(lines))
     names = {name for change in changes for name in change.names | (_words(change.new) & gone)}
     orphans = {name for name in names if _lost(earlier.definitions(name), document.definitions(name))}
     if not elsewhere:
         return [_facts(document, change, orphans, document) for change in changes]
-    other, near = _Parsed.of(elsewhere, language), {PurePath(path).stem, PurePath(path).parent.name}
+    other, path = _Parsed.of(elsewhere, language), PurePath(request.path)
+    near = {path.stem, path.parent.name}
     given = {name for name in orphans if other.has_from(earlier, name, near)}
     unused = orphans & earlier.imported() & other.imported()
 

@@ -68,8 +68,7 @@ def _proposed(
     request: NextEditRequest, gate: Gate, parsing: Parsing, written: Sequence[Candidate] = ()
 ) -> tuple[list[Proposal], list[float]]:
     """Return the proposals that the user has not refused, and the probability of each by the rules alone."""
-    told = request.language, parsing, request.diagnostics, request.elsewhere, request.path, written
-    found = proposals(request.lines, request.edits, *told)
+    found = proposals(request, parsing, written)
     kept = [each for each in found if fingerprint(each.candidate.old, each.candidate.new) not in request.refused]
     return kept, [gate.rules.probability(each.rule_features()) for each in kept]
 
@@ -79,13 +78,7 @@ def _judged(
 ) -> float:
     """Return the probability of a proposal that the model judges; 0 if its texts are too long."""
     cancel.raise_if_cancelled()
-    question = judge.question(
-        request.elsewhere or request.lines,
-        request.edits,
-        proposal.candidate,
-        path="" if request.elsewhere else request.path,
-        language=request.language,
-    )
+    question = judge.question(request, proposal.candidate)
     if question.is_too_long:
         return 0.0
     judgement = judge.judge(question, session, cancel)

@@ -13,7 +13,7 @@ import numpy as np
 
 from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession
 from completion.cancellation import CancelToken
-from completion.edits import LineEdit, changed_span
+from completion.edits import NextEditRequest, changed_span
 from completion.model.causal_model import CausalModel, Logits
 from completion.next_edit.candidate import Candidate
 from completion.prompt.pace import PromptBudget
@@ -71,10 +71,9 @@ class Judge:
         self._tokenizer = tokenizer
         self._planner = planner
 
-    def question(
-        self, lines: Sequence[str], edits: Sequence[LineEdit], candidate: Candidate, *, path: str, language: str
-    ) -> Question:
+    def question(self, asked: NextEditRequest, candidate: Candidate) -> Question:
         """Return the prompt of a candidate and the tokens of both texts, without lines that both begin or end with."""
+        lines = asked.elsewhere or asked.lines
         start, old_end, new_end = changed_span(list(candidate.old), list(candidate.new))
         first, end = candidate.line + start, candidate.line + old_end
         texts = candidate.new[start:new_end], candidate.old[start:old_end]
@@ -82,9 +81,9 @@ class Judge:
         request = CompletionRequest(
             prefix="".join(f"{line}\n" for line in lines[:first]),
             suffix="\n".join(lines[shown:]),
-            language=language,
-            path=path,
-            history="".join(edit.hunk() for edit in edits),
+            language=asked.language,
+            path="" if asked.elsewhere else asked.path,
+            history="".join(edit.hunk() for edit in asked.edits),
             outline=False,
             healing=False,
         )
