@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from completion.language_ids import OfLanguage
 
-T = TypeVar("T", str, bytes, list[str])
+T = TypeVar("T", str, bytes, list[str], list[int], tuple[int, ...])
 
 MAX_LINE_CHARACTERS = 300
 """Maximum length of a line of an edit; a longer one is data."""

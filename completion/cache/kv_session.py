@@ -35,14 +35,6 @@ TakeTurn = Callable[[CancelToken], None]
 """Callback that returns once a prompt may be computed, or soon after the request's token is cancelled."""
 
 
-def ignore_chunk(_tokens: int, _seconds: float) -> None:
-    """Do nothing: the default callback."""
-
-
-def at_once(_cancel: CancelToken) -> None:
-    """Do nothing: the default callback of a session whose requests share the model with no others."""
-
-
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
     """Bounds of the KV sessions.
@@ -120,8 +112,8 @@ class KVSession:
         self,
         model: CausalModel,
         settings: SessionSettings,
-        note_chunk: NoteChunk = ignore_chunk,
-        take_turn: TakeTurn = at_once,
+        note_chunk: NoteChunk = lambda _tokens, _seconds: None,
+        take_turn: TakeTurn = lambda _cancel: None,
     ) -> None:
         self._model = model
         self._settings = settings

@@ -10,15 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from completion.cache.kv_session import (
-    BACKGROUND_TOKENS,
-    KVSession,
-    NoteChunk,
-    SessionSettings,
-    TakeTurn,
-    at_once,
-    ignore_chunk,
-)
+from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession, NoteChunk, SessionSettings, TakeTurn
 from completion.memory import Held
 from completion.model.causal_model import CausalModel
 
@@ -42,8 +34,8 @@ class KVSessions:
         self,
         model: CausalModel,
         settings: SessionSettings,
-        note_chunk: NoteChunk = ignore_chunk,
-        take_turn: TakeTurn = at_once,
+        note_chunk: NoteChunk = lambda _tokens, _seconds: None,
+        take_turn: TakeTurn = lambda _cancel: None,
         clock: Callable[[], float] = time.monotonic,
         owner_of: Callable[[str], str] = str,
     ) -> None:

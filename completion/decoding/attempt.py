@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 
 from completion.cancellation import CancelToken
-from completion.decoding.constraints import Constraints, ConstraintState
-from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
+from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintState
+from completion.decoding.decoder import Step, TopTokens
 from completion.decoding.output_text import OutputText, suggestion_ends
 from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules

@@ -11,12 +11,16 @@ from typing import ClassVar
 from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.grammar import Grammars
 from completion.grammar.lr.advance import Snapshot
-from completion.prompt.healing import NOTHING_FORCED, ForcedBytes, HealedPrefix, TokenBytes
+from completion.model.tokenizer import CodeTokenizer
+from completion.prompt.healing import NOTHING_FORCED, ForcedBytes, HealedPrefix
 from completion.request import CompletionRequest
 from completion.syntax.brackets import enclosing_literal
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from drafting.arrays import IntArray
 from drafting.draft_tree import ROOT, DraftTree
+
+NO_TOKEN = -1
+"""Stands for a token where the constraints allow none; decoding ends there."""
 
 _PART = re.compile(rb"[\w$\x80-\xff]*")
 _MEMBER = re.compile(r"\.([^\W\d]\w*)")
@@ -129,7 +133,7 @@ class Constraints:
 
     def __init__(
         self,
-        tokenizer: TokenBytes,
+        tokenizer: CodeTokenizer,
         forced: bytes,
         grammar: GrammarConstraint | None = None,
         stop_ids: frozenset[int] = frozenset(),
@@ -161,9 +165,17 @@ class Constraints:
         grammar = self._grammar.advance(state.grammar, data, is_guess=is_guess)
         return None if grammar is None else ConstraintState(forced, grammar, name)
 
+    def after(self, state: ConstraintState, emitted: int) -> ConstraintState:
+        """Return the state after a token that was emitted, or after NO_TOKEN."""
+        return (self.advance(state, emitted) if emitted != NO_TOKEN else None) or FREE
+
+    def allow(self, state: ConstraintState, token: int) -> bool:
+        """Return whether a token is allowed."""
+        return state.free or self.advance(state, token) is not None
+
     def takes(self, state: ConstraintState, token: int) -> bool:
         """Return whether a token is allowed at no cost."""
-        return not self.cost(state, token) and self.advance(state, token) is not None
+        return not self.cost(state, token) and self.allow(state, token)
 
     def cost(self, state: ConstraintState, token: int) -> float:
         """Return what a token costs that leads to no known name, in nats; 0 for any other."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
-from completion.decoding.constraints import FREE, Constraints, ConstraintState
+from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintState
 from completion.model.causal_model import CausalModel, Logits
 from completion.model.dead_ends import SampledText
 from completion.model.sampling import draw
@@ -20,9 +20,6 @@ from drafting.arrays import FloatArray, IntArray
 from drafting.draft_tree import ROOT, DraftTree
 from drafting.drafter import ALONE, Drafter, SharedStep
 from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
-
-NO_TOKEN = -1
-"""Stands for a token where the constraints allow none; decoding ends there."""
 
 RECYCLED_TOKENS = 8
 """Number of likeliest next tokens of each scored row that the drafters see."""
@@ -171,7 +168,7 @@ class Decoder:
         top_tokens = _top_tokens(logits, path, states, log_probabilities)
         log_probabilities = self._charged(log_probabilities, top_tokens)
         top_tokens = tuple(self._with_costs(top) if top.state.name else top for top in top_tokens)
-        self.state = self._after(path, states)
+        self.state = self.constraints.after(states[path.rows[-1]], path.tokens[-1])
         self.tokens += path.tokens
         return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, top_tokens, path.rows)
 
@@ -239,23 +236,13 @@ class Decoder:
             if greedy is not None and (state.free or self.constraints.takes(state, int(greedy[row]))):
                 return int(greedy[row])
             depth = 0 if row == ANCHOR_ROW else int(tree.depths[row - 1])
-            allowed = None if state.grammar is None else _allowed_by(self.constraints, state)
+            allowed = None if state.grammar is None else partial(self.constraints.allow, state)
             candidates = self.constraints.candidates(state)
             cost = partial(self.constraints.cost, state) if state.name else None
             drawn = draw(logits.row(row), self.sampling, length + depth, candidates, allowed, cost, self.text)
             return NO_TOKEN if drawn is None else drawn
 
         return choose
-
-    def _after(self, path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
-        """Return the state of the constraints after an accepted path."""
-        last = states[path.rows[-1]]
-        following = self.constraints.advance(last, path.tokens[-1]) if path.tokens[-1] != NO_TOKEN else None
-        return following or FREE
-
-
-def _allowed_by(constraints: Constraints, state: ConstraintState) -> Callable[[int], bool]:
-    return lambda token: constraints.advance(state, token) is not None
 
 
 def _top_tokens(

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
+from completion.model.tokenizer import CodeTokenizer
+from drafting.arrays import IntArray
 
 MAX_RUN_BYTES = 96
 """Maximum length of a healed run in UTF-8, which is also that of its tokens: one step scores them all. Of a longer run
@@ -52,16 +51,6 @@ def heal(prefix: str) -> HealedPrefix:
     return HealedPrefix(prefix[:cut], prefix[cut:])
 
 
-class TokenBytes(Protocol):
-    """The part of a tokenizer that healing uses."""
-
-    def token_bytes(self, token: int) -> bytes:
-        """Return the exact bytes of a token."""
-
-    def tokens_with_prefix(self, prefix: bytes) -> npt.NDArray[np.int32]:
-        """Return the tokens whose bytes start with `prefix` or are a non-empty start of it."""
-
-
 @dataclass(frozen=True, slots=True)
 class ForcedBytes:
     """The forced bytes that are still missing from the output; immutable, so that draft nodes share it."""
@@ -78,7 +67,7 @@ class ForcedBytes:
             return ForcedBytes(self.remaining[len(token) :])
         return None
 
-    def candidates(self, tokenizer: TokenBytes) -> npt.NDArray[np.int32] | None:
+    def candidates(self, tokenizer: CodeTokenizer) -> IntArray | None:
         """Return the ids of the tokens that may come next, None if every token may.  # [candidates]."""
         return tokenizer.tokens_with_prefix(self.remaining) if self.remaining else None
 

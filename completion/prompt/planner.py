@@ -7,12 +7,12 @@ move in large steps, so that typing does not shift what is cached.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
 
 from completion.errors import PromptTooLongError
+from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import FimFormat
 from completion.prompt.healing import HealedPrefix, heal
@@ -29,17 +29,6 @@ _WINDOW_STEPS = 4  # a window moves by a quarter of its length
 _HISTORY_SHARE = 0.5  # of the context's budget, at most
 _NEW_CHARACTERS = 2_000  # length of a document that is rather begun than continued
 _HUNK_START = re.compile(r"^(?=@@$)", re.MULTILINE)
-
-
-class Tokenizer(Protocol):
-    """The part of a tokenizer that a prompt uses."""
-
-    @property
-    def special(self) -> Mapping[str, int]:
-        """Ids of the special tokens by their text."""
-
-    def encode(self, text: str) -> list[int]:
-        """Return the tokens of user text, never special tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +58,7 @@ class PromptPlanner:
 
     def __init__(
         self,
-        tokenizer: Tokenizer,
+        tokenizer: CodeTokenizer,
         fim_format: FimFormat,
         max_tokens: int = 1 << 30,
         parsing: Parsing = IN_PROCESS,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from completion.cancellation import CancelToken
-from completion.decoding.constraints import FREE, Constraints, ConstraintState
-from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
+from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintState
+from completion.decoding.decoder import Step, TopTokens
 from completion.errors import RemoteInterruptedError
 from completion.model.sampling import draw
 from completion.remote.model_server import Generated, ModelServer, Query
@@ -98,8 +98,7 @@ class RemoteDecoder:
     def _step(self, each: Generated) -> Step:
         before = self.state
         token = self._allowed(each, before)
-        following = self.constraints.advance(before, token) if token != NO_TOKEN else None
-        self.state = following or FREE
+        self.state = self.constraints.after(before, token)
         self.tokens.append(token)
         if token == NO_TOKEN:
             return Step((NO_TOKEN,), (MODEL,), (-math.inf,), 0, 0.0)
@@ -111,17 +110,13 @@ class RemoteDecoder:
 
     def _allowed(self, each: Generated, state: ConstraintState) -> int:
         """Return the server's token if the constraints accept it, else one drawn from those that they accept."""
-
-        def accepts(token: int) -> bool:
-            return state.free or self.constraints.advance(state, token) is not None
-
         if not each.log_probabilities or self.constraints.takes(state, each.token):
-            return each.token if accepts(each.token) else NO_TOKEN
+            return each.token if self.constraints.allow(state, each.token) else NO_TOKEN
         known = sorted(each.log_probabilities)
         row = np.array([each.log_probabilities[token] for token in known], dtype=np.float32)
         position = len(self.prompt) + len(self.tokens)
         cost = (lambda index: self.constraints.cost(state, known[index])) if state.name else None
-        drawn = draw(row, self.sampling, position, None, lambda index: accepts(known[index]), cost)
+        drawn = draw(row, self.sampling, position, None, lambda at: self.constraints.allow(state, known[at]), cost)
         return NO_TOKEN if drawn is None else known[drawn]
 
     def _among_candidates(self, scores: dict[int, float], state: ConstraintState) -> dict[int, float]:

@@ -242,10 +242,6 @@ class RemoteEngine(Completer):
         if remote != self.remote:
             self.remote, self._planner, self._cache = remote, _planner(remote, self._parsing), self._new_cache()
 
-    @property
-    def _capacity(self) -> int:
-        return self.remote.facts.context_tokens
-
     def _close_documents(self, documents: Iterable[str]) -> set[str]:
         self._cache.close(documents)
         return self._cache.languages
@@ -255,7 +251,7 @@ class RemoteEngine(Completer):
         planned, prompt = self._plan(request)
         if self._cache.is_cold(request.document, prompt.tokens):
             prompt = self._shortened(planned)
-        room = self._capacity - len(prompt.tokens) - len(prompt.forced)
+        room = self.remote.facts.context_tokens - len(prompt.tokens) - len(prompt.forced)
         planned = replace(planned, max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
@@ -280,10 +276,8 @@ class RemoteEngine(Completer):
         planned, prompt = self._laid_out(request, self._cache.budget(request.document))
         if self._cache.renew_budget(request.document, prompt.tokens):
             planned, prompt = self._laid_out(request, self._cache.budget(request.document))
-        if len(prompt.tokens) >= self._capacity:
-            raise PromptTooLongError(
-                f"The prompt has {len(prompt.tokens)} tokens; the server has room for {self._capacity}."
-            )
+        if len(prompt.tokens) >= (most := self.remote.facts.context_tokens):
+            raise PromptTooLongError(f"The prompt has {len(prompt.tokens)} tokens; the server has room for {most}.")
         return planned, prompt
 
 

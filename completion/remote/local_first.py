@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 
 from completion.cancellation import CancelToken
+from completion.completer import joined
 from completion.edits import NextEditRequest, NextEdits
 from completion.engine import Engine
 from completion.errors import CancelledError
@@ -20,7 +21,6 @@ from completion.memory import Held, MemoryPart
 from completion.remote.screen import Screen
 from completion.remote.standby import Answer, Standby
 from completion.request import Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
-from drafting.verifier import MODEL
 
 
 class LocalFirst:
@@ -171,10 +171,9 @@ class LocalFirst:
         while not screen.refuses(answer):
             before, event = event, answer.last
             if event is not None and event is not before and screen.takes(answer):
-                if event.done:
-                    screen.show(answer.suggestion)
-                    return event
                 screen.show(answer.suggestion)
+                if event.done:
+                    return event
                 yield event
             if not answer.wait(event, self._standby.deadline.seconds, lambda: cancel.cancelled):
                 break
@@ -192,12 +191,11 @@ class LocalFirst:
             request, prefix=request.prefix + shown.text, suffix=request.suffix[shown.replace_after :], next_line=False
         )
         for event in self._local.complete(below, cancel):
-            longer = tuple(_after(shown, each) for each in event.suggestions) or ((shown,) if shown.text else ())
+            longer = tuple(joined(shown, each) for each in event.suggestions) or ((shown,) if shown.text else ())
             event = replace(event, suggestions=longer, dropped="" if longer else event.dropped)  # noqa: PLW2901
-            if event.done:
-                screen.show(longer[0] if longer else None)
-                return event
             screen.show(longer[0] if longer else None)
+            if event.done:
+                return event
             yield replace(event, whole=0)
         raise AssertionError("the last event of an engine has `done`")
 
@@ -224,19 +222,3 @@ def _with_second(last: CompletionEvent, answer: Answer, most: int) -> Completion
     first, *others = last.suggestions
     suggestions = (first, found, *others)[:most]
     return replace(last, suggestions=suggestions, whole=len(suggestions))
-
-
-def _after(shown: Suggestion, more: Suggestion) -> Suggestion:
-    """Return a suggestion that goes on with another one."""
-    known = shown.ends[-1][1] if shown.ends else 0.0
-    later = tuple((len(shown.text) + end, known + log_probability) for end, log_probability in more.ends)
-    return replace(
-        more,
-        text=shown.text + more.text,
-        ends=shown.ends + later if shown.ends or not shown.text else (),
-        replace_after=shown.replace_after + more.replace_after,
-        log_probability=shown.log_probability + more.log_probability,
-        token_log_probabilities=shown.token_log_probabilities + more.token_log_probabilities,
-        pieces=((MODEL, shown.text), *more.pieces) if shown.text else more.pieces,
-        line=more.line and len(shown.text) + more.line,
-    )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from completion.cache.kv_plan import common_prefix
 from completion.prompt.pace import PromptBudget, PromptPace
 from drafting.arrays import IntArray
 
@@ -109,7 +110,7 @@ class ServerCache:
     def lacking(self, name: str, prompt: Sequence[int]) -> int:
         """Return how many tokens of a prompt the server has probably not cached."""
         tokens, document = np.asarray(prompt, dtype=np.int32), self._documents.get(name)
-        cached = [_common(tokens, each) for each in document.prompts] if document else []
+        cached = [common_prefix(tokens, each) for each in document.prompts] if document else []
         return len(tokens) - max(cached, default=0)
 
     def sent(self, name: str, prompt: Sequence[int]) -> Callable[[int | None], int]:
@@ -145,10 +146,3 @@ class ServerCache:
 
     def _is_mostly_lacking(self, name: str, prompt: Sequence[int]) -> bool:
         return 2 * self.lacking(name, prompt) > len(prompt)
-
-
-def _common(one: IntArray, other: IntArray) -> int:
-    """Return the length of the start that two prompts share."""
-    size = min(len(one), len(other))
-    differing = one[:size] != other[:size]
-    return int(differing.argmax()) if differing.any() else size

@@ -13,8 +13,8 @@ import torch
 
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
-from completion.decoding.constraints import Constraints
-from completion.decoding.decoder import NO_TOKEN, Decoder, log_probability
+from completion.decoding.constraints import NO_TOKEN, Constraints
+from completion.decoding.decoder import Decoder, log_probability
 from completion.errors import CancelledError
 from completion.prompt.healing import heal
 from completion.request import Sampling
