@@ -48,13 +48,10 @@ class EngineSettings:
     """Settings of an engine.
 
     Attributes:
-        budget: Maximum number of tokens of each part of a prompt.
         full_prompt_s: Maximum time for a prompt of which nothing is cached, in seconds. On a slower machine the budget
             shrinks.
         cold_prompt_s: Maximum time that a request waits for a prompt that is mostly uncached, in seconds. If the full
             prompt would take longer, the request gets a short one; `Engine.prepare` computes the full one.
-        sessions: Bounds of the KV sessions.
-        workspace_bytes: Maximum memory of all workspaces.
         max_nodes: Maximum number of nodes of a draft tree, more on a GPU whose rows are nearly free; each step
             decides how many are worth their time.
         owner_of: Returns whose a document is, by its key.

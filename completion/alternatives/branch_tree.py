@@ -30,8 +30,6 @@ class GrowingBranch:
     """A branch that is generated.
 
     Attributes:
-        attempt: The attempt.
-        decoder: Its source of tokens.
         rows: Rows of its tokens after the past, except the anchor's.
         anchor: Its last token, which the next step scores.
     """
@@ -49,7 +47,6 @@ class BranchTree:
         model: The model, whose passes other requests may share.
         session: KV session with the trunk; `close` restores it.
         root: Number of its tokens that all branches share.
-        cancel: Ends a step early.
     """
 
     def __init__(self, model: JointPasses, session: KVSession, root: int, cancel: CancelToken = NEVER) -> None:
@@ -164,12 +161,7 @@ def _layout(
 
 
 class SeparateBranches:
-    """Branches that are generated side by side. Their sources run from the first step on.
-
-    Args:
-        attempts: The branches.
-        cancel: Ends their sources.
-    """
+    """Branches that are generated side by side. Their sources run from the first step on."""
 
     def __init__(self, attempts: Sequence[Attempt], cancel: CancelToken) -> None:
         self._steps: dict[Attempt, Generator[Step]] = {each: each.source.steps(cancel) for each in attempts}

@@ -48,7 +48,6 @@ class Draft:
     Attributes:
         tokens: Tokens so far, including a stop token.
         log_probabilities: Log-probability of each token after the mixtures before it.
-        state: State of the constraints after them.
         score: Sum of the interpolated log-probabilities.
     """
 

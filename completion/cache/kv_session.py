@@ -78,13 +78,11 @@ class KVSession:
     """The cache of one document and the tokens in it.
 
     Attributes:
-        cache: Keys and values.
         dead_ends: What texts that were sampled after the last prompt taught of the grammar's dead ends.
         tokens: Token of each slot; HOLE for a slot with no valid content.
         edits: Number of edits before its slot that each reused token has outlived, at least 1 if it was rounded; 0 is
             exact.  # [len(tokens)]
         budget: Budget of the document's prompts, chosen while the cache is empty; None before.
-        language: LSP language identifier of the document.
         in_background: Whether nobody waits for it, so that it is closed before the others.
         longest_chunk_ms: Time of the slowest chunk of the last prompt.
         used_s: Time of its last opening, in seconds.

@@ -22,11 +22,7 @@ class KVSessions:
     """The KV sessions of all documents, under one memory budget.
 
     Args:
-        model: The model whose keys and values are cached.
-        settings: Bounds of the sessions.
-        note_chunk: Callback for every chunk of a prompt that was computed.
         take_turn: Callback before a prompt is computed, in which other sessions may be opened.
-        clock: Seconds of a monotonic clock.
         owner_of: Returns whose a document is. Where the memory is shared, somebody types in the last one of each owner.
     """
 
@@ -59,9 +55,7 @@ class KVSessions:
     def open(self, document: str, *, in_background: bool = False) -> KVSession:
         """Return the session of a document, a new one if it has none; it becomes the most recently used one.
 
-        Args:
-            document: Key of the session.
-            in_background: Whether its prompts give way at once to other requests, which do not need their tokens.
+        In the background, its prompts give way at once to other requests, which do not need their tokens.
         """
         settings = self._settings
         if in_background:

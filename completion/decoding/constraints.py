@@ -50,7 +50,6 @@ class KnownNames:
     that is written defines it, or because the server misread unfinished code.
 
     Args:
-        names: The names.
         prefix: Text before the cursor, which may end with the start of one.
         run: Its healed run, with which the output starts.
     """
@@ -124,11 +123,8 @@ class Constraints:
     """Forced bytes, grammar and known names as one constraint.
 
     Args:
-        tokenizer: Source of the bytes of tokens.
         forced: Bytes that the output must start with.
-        grammar: The language's constraint; None for none.
         stop_ids: Stop tokens, which are allowed everywhere after the forced bytes.
-        names: The known names at the cursor; None for none.
     """
 
     def __init__(

@@ -30,7 +30,6 @@ class TopTokens:
     """The likeliest tokens at one position of a text.
 
     Attributes:
-        taken: Token that was taken there.
         tokens: Likeliest tokens, best first.  # [RECYCLED_TOKENS]
         log_probabilities: Log-probability of each under the model, before constraints.  # [RECYCLED_TOKENS]
         state: State of the constraints before the position.
@@ -51,8 +50,6 @@ class Step:
         drafters: Name of the drafter that guessed each token, or "model".
         log_probabilities: Log-probability of each token under the model, given the forced bytes, before the grammar.
         drafted: Number of draft nodes that were scored.
-        drafting_ms: Time spent on drafting.
-        top_tokens: Likeliest tokens at the position of each token.
         rows: Scored rows of the anchor and of all tokens except the last, which is the next anchor.
     """
 
@@ -73,7 +70,6 @@ class Proposal:
         tree: Draft tree of the guesses that the constraints allow.
         states: State of the constraints after the anchor and after each node.  # [1 + nodes]
         shared: What else the step was expected to score.
-        drafting_ms: Time spent on drafting.
         ready: Time when the draft was ready, by `time.perf_counter`.
     """
 
@@ -89,18 +85,12 @@ class Decoder:
     """Generates the tokens of one attempt after a prompt.
 
     Attributes:
-        model: The model.
         session: KV session with the prompt, of which the last token and perhaps a few before it are missing.
-        prompt: The prompt's tokens.
-        constraints: Constraints on the next token.
         drafter: Source of guesses; None for plain decoding.
         forced_tokens: Tokenises the forced bytes, whose tokens are the first guesses.
-        sampling: Parameters of drawing a token.
-        stop_ids: Stop tokens.
         state: State of the constraints after the tokens so far.
         company: Returns what other requests' rows the next step is expected to score.
         text: What is known of the dead ends of the grammar; None unless the text is sampled within one.
-        tokens: Emitted tokens so far.
     """
 
     model: CausalModel
@@ -149,12 +139,7 @@ class Decoder:
         return Proposal(tree, states, shared, 1e3 * (proposed - started), time.perf_counter())
 
     def accept(self, proposal: Proposal, logits: Logits) -> Step:
-        """Emit the accepted path of a scored proposal.
-
-        Args:
-            proposal: The scored proposal.
-            logits: Logits of the anchor and of each node.  # [1 + nodes]
-        """
+        """Emit the accepted path of a proposal by the logits of the anchor and of each node.  # [1 + nodes]."""
         tree, states = proposal.tree, proposal.states
         path = accept_path(tree, self._chooser(logits, tree, states), self.stop_ids | {NO_TOKEN})
         verified = time.perf_counter()

@@ -47,12 +47,7 @@ class JointPasses:
 
     Whatever calls it outside a request that was started here gets a pass of its own at once.
 
-    Args:
-        model: Computes the passes.
-
     Attributes:
-        model: The model.
-        shape: Its sizes.
         joint_requests: Maximum number of requests that are worth running together.
     """
 
@@ -64,11 +59,7 @@ class JointPasses:
         self.score_together, self.prefill = model.score_together, model.prefill  # `take_turn` should be called before
 
     def start(self, work: Callable[[], None]) -> None:
-        """Run a request until it waits for the first time, or to its end.
-
-        Args:
-            work: The request; it must raise nothing.
-        """
+        """Run a request, which must raise nothing, until it waits for the first time, or to its end."""
         request = _Request(work)
         request.gr_context = copy_context()
         self._requests.append(request)

@@ -129,13 +129,6 @@ def suggestion_ends(
     All of the likeliest tokens that start like the last one of a text count: a bracket and a line break are one token
     or two. Source of the idea: "Should you marginalize over possible tokenizations?"; here only the last token varies.
     A line that ends inside a token, as most do, has its end there, too.
-
-    Args:
-        text: What the filters left.
-        output: The attempt's text.
-        log_probabilities: Log-probability of each of its tokens.
-        top_tokens: The likeliest tokens at the position of each token; empty if it is not known.
-        token_bytes: Returns the bytes of a token.
     """
     places = _places_of(text, output.whole())
     if places is None:

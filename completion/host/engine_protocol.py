@@ -78,7 +78,6 @@ class LoadedEngine:
         device_failed: Whether an error means that the device failed; if so, the next engine loads without it.
         trouble: Returns a sentence on what fails although requests are served; "" if nothing does.
         now: Returns this with the facts of the model that its server has now; None if that cannot change.
-        requests: Runs the requests of the engine.
         one_by_one: Returns whether none of them may run together with another now.
     """
 

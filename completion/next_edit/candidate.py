@@ -19,7 +19,6 @@ class Candidate:
     Attributes:
         line: First line that it replaces, from 0.
         old: Lines that it replaces; never empty.
-        new: Lines in their place.
         kinds: What proposed it: kinds of rewrites, "analogy", "combined", `REPORTED`.
         edit: Index of the newest edit that taught it.
         column: Column of the first changed text.

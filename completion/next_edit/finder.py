@@ -19,10 +19,9 @@ MAX_JUDGED = 6
 
 
 def worth_judging(chances: Sequence[float]) -> list[int]:
-    """Return which proposals the model judges, by their probabilities; in their order, so that its cache moves little.
+    """Return which proposals of a document the model judges, by their probabilities by the rules alone.
 
-    Args:
-        chances: Probability of each proposal of a document by the rules alone.
+    They are in their order, so that the model's cache moves little.
     """
     likeliest = sorted(range(len(chances)), key=lambda at: (-chances[at], at))[:MAX_JUDGED]
     return sorted(at for at in likeliest if chances[at] >= JUDGED_FROM)

@@ -73,10 +73,7 @@ def judged_features(rules_logit: float, judgement: Judgement) -> dict[str, float
 def proposals(request: NextEditRequest, parsing: Parsing, written: Sequence[Candidate] = ()) -> list[Proposal]:
     """Return what the last edits imply for the other lines, without what would add syntax errors.
 
-    Args:
-        request: The document and its edits.
-        parsing: Way to call functions that parse text.
-        written: Candidates of a model that writes next edits.
+    A model that writes next edits has `written` some of the candidates.
 
     Raises:
         ParseLimitError: Parsing exceeded a bound.

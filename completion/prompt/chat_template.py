@@ -25,7 +25,6 @@ class ChatTemplate:
     """The chat template of one model, which is read when it is used for the first time.
 
     Args:
-        folder: Folder of the model's files.
         special: Ids of the control tokens by their text.
     """
 

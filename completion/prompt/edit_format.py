@@ -18,7 +18,6 @@ class EditFormat:
 
     Attributes:
         named: Regular expression that finds a family's models by their names, in lower case.
-        prompt: Template of the prompt.
         edit: Template of each edit in it, the latest last.
         answer: Answer, with `{}` for the new region. What comes after it ends an answer, or else a stop token.
         around: Number of lines of the region before the cursor's line and after it.

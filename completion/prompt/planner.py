@@ -54,7 +54,7 @@ class Prompt:
 
 
 class PromptPlanner:
-    """Builds prompts for one model."""
+    """Builds prompts for one model. If one has more than `max_tokens` tokens, the budget is halved until it fits."""
 
     def __init__(
         self,
@@ -64,15 +64,6 @@ class PromptPlanner:
         parsing: Parsing = IN_PROCESS,
         chat: ChatTemplate | None = None,
     ) -> None:
-        """Make a planner.
-
-        Args:
-            tokenizer: The model's tokenizer.
-            fim_format: The model's FIM format.
-            max_tokens: Maximum length of a prompt. If a prompt is longer, the budget is halved until it fits.
-            parsing: Way to call functions that parse text.
-            chat: The model's chat template, for conversations.
-        """
         self._tokenizer = tokenizer
         self._format = fim_format
         self._max_tokens = max_tokens
@@ -138,11 +129,6 @@ class PromptPlanner:
 
         Return nothing if there are neither snippets nor history, unless the document is short: of a new file, the path
         says the language, the package, and the name of the class or component that it will define.
-
-        Args:
-            request: The request.
-            shown: Text before the cursor that the prompt shows.
-            budget: Maximum number of tokens of snippets and history.
         """
         separator = self._format.file_separator
         history = self._history_within_budget(request, int(budget * _HISTORY_SHARE)) if separator else ()

@@ -51,9 +51,6 @@ class Connection:
     All requests name one random session, by which a router before several servers sends them to the one that has cached
     their prompts.
 
-    Args:
-        address: The user's settings.
-
     Raises:
         ConfigurationError: The settings cannot be used.
     """

@@ -33,15 +33,8 @@ class RemoteDecoder:
     and the server goes on from there. It is one of the likeliest tokens, which the server has named.
 
     Attributes:
-        server: The server.
-        prompt: Tokens of the prompt.
-        constraints: Constraints on the next token.
-        sampling: Parameters of drawing a token.
-        max_tokens: Maximum number of tokens.
-        stop_ids: Stop tokens.
         state: State of the constraints after the tokens so far.
         note_cached: Called with `Generated.cached` when the first token arrives.
-        tokens: Emitted tokens so far.
     """
 
     server: ModelServer

@@ -87,10 +87,7 @@ class RemoteModel:
     """A model server whose tokens are known to be those of a local tokenizer.
 
     Attributes:
-        server: The server.
-        facts: What it says about itself.
         address: Its address, for messages.
-        tokenizer: The tokenizer.
         folder: Folder of the tokenizer's files.
     """
 
@@ -111,12 +108,7 @@ class RemoteModel:
     ) -> RemoteModel:
         """Read the tokenizer's files, and compare them with the server's.
 
-        Args:
-            address: The user's settings.
-            spec: What `read_tokenizer` takes, if the address does not name it.
-            progress: Called with a sentence and the finished fraction.
-            cancel: Ends the requests.
-            known: What `read_tokenizer` returned before.
+        `spec` is what `read_tokenizer` takes, if the address does not name it; `known` is what it returned before.
 
         Raises:
             ConfigurationError: The settings cannot be used.
@@ -167,11 +159,8 @@ class RemoteEngine(Completer):
     """Completes requests with the model of a server. Drafts, PIE and superposed alternatives need a local model.
 
     Args:
-        remote: The server's model.
-        parsing: Way to call functions that parse text.
         full_prompt_s: Maximum time of a prompt that is prepared in advance, in seconds.
         cold_prompt_s: Maximum time of a prompt that a request waits for, in seconds; a shorter prompt takes its place.
-        clock: Monotonic clock, in seconds.
 
     Attributes:
         remote: The server's model, as it was when its tokens were last compared.

@@ -28,11 +28,6 @@ class LocalFirst:
 
     Alternatives, next edits and workspaces are the local model's; the server gets one suggestion to make. A workspace
     stays on this computer, apart from the snippets of prompts.
-
-    Args:
-        local: The engine of the local model.
-        standby: The model server.
-        clock: Monotonic clock, in seconds.
     """
 
     def __init__(self, local: Engine, standby: Standby, clock: Callable[[], float] = time.monotonic) -> None:

@@ -18,7 +18,6 @@ class Screen:
     """What a client shows of one request.
 
     Attributes:
-        clock: Monotonic clock, in seconds.
         suggestion: The first suggestion; None while there is none.
         since: When its text appeared, by the clock.
         was_replaced: Whether it has taken the place of another text.

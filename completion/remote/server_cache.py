@@ -30,7 +30,6 @@ class _Document:
     """A document of which prompts were sent.
 
     Attributes:
-        language: Its language.
         budget: Maximum number of tokens of each part of its prompts; None before the first.
         prompts: The last prompts that the server has computed.  # int32 [tokens] each
     """
@@ -47,7 +46,6 @@ class ServerCache:
         largest: Budget of prompts for a server that is quick enough.
         full_prompt_s: Maximum time for a prompt that is prepared in advance, in seconds.
         cold_prompt_s: Maximum time for a prompt that somebody waits for, in seconds.
-        clock: Monotonic clock, in seconds.
     """
 
     def __init__(

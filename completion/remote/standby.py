@@ -62,7 +62,6 @@ class Answer:
 
     Args:
         on_text: Called with this answer on the server's thread when it has more text.
-        clock: Monotonic clock, in seconds.
 
     Attributes:
         cancel: Ends the request.
@@ -139,7 +138,6 @@ class Standby:
     Args:
         connect: Connects to the server; called on the thread.
         release: Releases what `connect` has used; called at the end.
-        clock: Monotonic clock, in seconds.
 
     Attributes:
         trouble: Sentence about why the server does not answer; "" if it does.

@@ -96,10 +96,7 @@ class DocumentWords:
     Equal ones give the same choice. They stay equal while a line is typed.
 
     Attributes:
-        path: Path of the document.
-        imports: Words of the document's imports.
         above: Lines above the cursor's line.
-        suffix: Text after the cursor.
         budget_tokens: Approximate number of tokens for all snippets.
     """
 
@@ -138,13 +135,7 @@ class DocumentWords:
         return self.path.endswith(_SCRIPTS)
 
     def score(self, name: str, path: str, definers: int) -> float:
-        """Return the score of the definition of `name` in `path`; higher scores are more useful.
-
-        Args:
-            name: A word of the document.
-            path: Path of the file that defines it.
-            definers: Number of files that define it.
-        """
+        """Return the score of the definition of a word in a file, one of `definers`; higher scores are more useful."""
         same_folder = posixpath.dirname(path) == posixpath.dirname(self.path)
         fits = self.imports_file(path)
         if definers > _MAX_DEFINERS and not fits:

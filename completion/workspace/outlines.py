@@ -18,11 +18,7 @@ _COMMENT_END = re.compile(r"\*/[ \t]*\n")
 
 
 def outline(node: Node) -> str:
-    """Return a definition without the bodies of its functions; "" for an implementation block without public members.
-
-    Args:
-        node: A definition that `completion.workspace.definitions` finds.
-    """
+    """Return a definition without its functions' bodies; "" for an implementation block without public members."""
     body = node.child_by_field_name("body")
     if body is None:
         value = node.child_by_field_name("value")

@@ -24,10 +24,8 @@ class Workspaces:
 
     Args:
         drafters: Drafters, which hold an index of each workspace; None without a local model.
-        tokenizer: The model's tokenizer.
         budget_bytes: Maximum memory of all workspaces. The least recently used one is closed first, the one in use
             never.
-        parsing: Way to call functions that parse text.
     """
 
     def __init__(

@@ -20,7 +20,6 @@ class Budget:
     Attributes:
         values: Number of values in arrays and objects; a file of context has two or three.
         keys: Number of keys of objects; each that is unknown is a fault with a message.
-        depth: Number of arrays and objects within each other.
     """
 
     values: int = 4_096
@@ -101,14 +100,7 @@ class UnfinishedBodies:
 
 @dataclass(slots=True)
 class ArrivingBody:
-    """One body while it arrives. `close` it whatever became of it.
-
-    Attributes:
-        limit_bytes: Maximum size of the body.
-        json: Counts what it contains.
-        all: All bodies that arrive.
-        size_bytes: What has arrived of this one.
-    """
+    """One body while it arrives. `close` it whatever became of it."""
 
     limit_bytes: int
     json: JsonCount

@@ -24,13 +24,7 @@ _TYPES = {
 
 
 def error_response(error: DraftlineError, path: str, status: int = 0) -> JSONResponse:
-    """Return an error as a complete HTTP reply.
-
-    Args:
-        error: The error.
-        path: Path of the request, which decides on the form.
-        status: HTTP status; 0 for that of the error's type.
-    """
+    """Return an error as a complete HTTP reply in the form of the interface at `path`; status 0 stands for its own."""
     shape, found = error_shape(error, path)
     status = status or found
     headers = {"Retry-After": str(_RETRY_AFTER_S)} if isinstance(error, EngineLoadingError | QueueFullError) else {}

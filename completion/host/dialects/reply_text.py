@@ -47,9 +47,6 @@ class Reply(ABC):
     """The form of one reply in an interface, which is a subclass.
 
     Attributes:
-        model: Name of the host's model.
-        media_type: Type of a streamed reply.
-        end: What ends a stream.
         names: What the interface calls the fields of a request.
     """
 
@@ -76,12 +73,7 @@ class Reply(ABC):
         return [self.whole(answer)] if answer.finish else []
 
     def is_over(self, text: str, *, is_complete: bool) -> bool:  # noqa: ARG002 - a subclass looks at them
-        """Return whether the reply ends before the engine does.
-
-        Args:
-            text: The text so far.
-            is_complete: Whether it is complete.
-        """
+        """Return whether the reply ends before the engine does."""
         return False
 
     def encoded(self, part: dict[str, Any]) -> bytes:
@@ -92,14 +84,7 @@ class Reply(ABC):
 async def reply_with(
     request: Request, completion_request: CompletionRequest, reply: Reply, stops: Stops = None, *, stream: bool
 ) -> Response:
-    """Complete a request and answer in an interface's form.
-
-    Args:
-        request: The HTTP request.
-        completion_request: What to complete.
-        reply: The form.
-        stops: Stop strings; the text ends before the first of them.
-        stream: Whether the reply is streamed.
+    """Complete a request and answer in an interface's form; the text ends before the first stop string.
 
     Raises:
         DraftlineError: The request was refused, or failed before the reply began.

@@ -133,9 +133,7 @@ async def read_next_edit(body: Request) -> NextEditRequest:
 def check_request(request: CompletionRequest, names: Mapping[str, str] = MappingProxyType({})) -> None:
     """Check that every number is in its range, and that the text is a document or a conversation.
 
-    Args:
-        request: The request.
-        names: Names of fields in the client's interface, where they differ.
+    `names` has the names of fields in the client's interface, where they differ.
 
     Raises:
         BodyInvalidError: A number is out of range. The message has its field, its value and the range.

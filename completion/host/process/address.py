@@ -68,10 +68,7 @@ class HostAddress:
 def host_address(model: str, backend: str, remote: Sequence[str] = ()) -> HostAddress:
     """Return the files of the host that serves this model. Each version of draftline has a host of its own.
 
-    Args:
-        model: The model.
-        backend: Implementation that runs it.
-        remote: Arguments that name the model server, if it runs there.
+    `remote` has the arguments that name the model server, if the model runs there.
 
     Raises:
         PermissionsError: Another user owns the folder or can access it.

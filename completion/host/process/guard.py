@@ -22,20 +22,13 @@ _TOKEN_PREFIX = b"/t/"
 class Guard:
     """ASGI middleware that checks the token and the body's budget. The Unix socket needs no token: its mode is 0600.
 
-    The scope's `user` is the name that belongs to the token, "" for the host's own user.
+    The scope's `user` is the name that belongs to the token, "" for the host's own user. Requests to `open_paths` need
+    none, if no browser sends them.
     """
 
     def __init__(
         self, app: ASGIApp, *, tokens: Mapping[str, str], open_paths: AbstractSet[str], body_limit_bytes: int
     ) -> None:
-        """Create the guard.
-
-        Args:
-            app: The application.
-            tokens: Users' names by the tokens of which TCP requests must have one; without any, every one is refused.
-            open_paths: Paths that need no token, for requests that no browser sends.
-            body_limit_bytes: Maximum size of a request body.
-        """
         self._app = app
         self._users = {token.encode(): user for token, user in tokens.items()}
         self._open_paths = open_paths
@@ -64,12 +57,7 @@ class Guard:
             body.close()
 
     def _sender(self, scope: Scope, token: bytes | None, headers: Headers) -> str:
-        """Return the name of a request's user.
-
-        Args:
-            scope: The request, without the token in its path.
-            token: That token; None if there was none.
-            headers: The request's headers.
+        """Return the name of a request's user by the token that was in its path, None if there was none.
 
         Raises:
             UnauthorizedError: The token is missing or wrong, and the path is not open.

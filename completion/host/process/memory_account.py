@@ -44,11 +44,7 @@ class MemoryAccount:
 
 
 def memory_account(held: Callable[[], HeldParts]) -> MemoryAccount:
-    """Return the account of this process, which takes about 20 ms. May be called on any thread.
-
-    Args:
-        held: Returns what the engine holds; nothing before it is loaded.
-    """
+    """Return the account of this process, which takes about 20 ms. May be called on any thread."""
     found = {part: Held() for part in MemoryPart} | dict(held())
     found[MemoryPart.GRAMMARS] += Held(tuple(_grammar_libraries()))
     found[MemoryPart.CODE] += Held(tuple(_code()))
