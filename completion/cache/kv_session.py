@@ -88,24 +88,6 @@ class KVSession:
         used_s: Time of its last opening, in seconds.
     """
 
-    __slots__ = (
-        "_is_exact",
-        "_model",
-        "_movable",
-        "_note_chunk",
-        "_settings",
-        "_take_turn",
-        "budget",
-        "cache",
-        "dead_ends",
-        "edits",
-        "in_background",
-        "language",
-        "longest_chunk_ms",
-        "tokens",
-        "used_s",
-    )
-
     def __init__(
         self,
         model: CausalModel,

@@ -155,13 +155,7 @@ class Host:
         return RequestStream(self, self.clients.own(client, request))
 
     def prepare(self, request: CompletionRequest, client: Client) -> None:
-        """Queue a client's preparation, whose end it does not wait for.
-
-        Raises:
-            EngineLoadingError: The model is not loaded yet.
-            EngineUnavailableError: The model failed to load, or the host is stopping.
-            QueueFullError: Too many preparations wait.
-        """
+        """Queue a client's preparation, whose end is not waited for. The errors are those of `RequestStream.submit`."""
         require_ready(self.state.status)
         self.worker.submit(Job(Urgency.PREPARE, self.clients.own(client, request), deliver=lambda _: None))
 

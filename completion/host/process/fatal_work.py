@@ -137,7 +137,7 @@ class FatalWork:
 
 
 class CountedEngine:
-    """An engine whose work is counted on its thread: it refuses documents, and leaves out files, on which hosts ended."""
+    """An engine whose work is counted: it refuses a document, and leaves out a file, on which too many hosts ended."""
 
     def __init__(self, engine: EngineLike, fatal: FatalWork) -> None:
         self._engine = engine

@@ -46,8 +46,10 @@ class MemoryAccount:
 def memory_account(held: Callable[[], HeldParts]) -> MemoryAccount:
     """Return the account of this process, which takes about 20 ms. May be called on any thread."""
     found = {part: Held() for part in MemoryPart} | dict(held())
-    found[MemoryPart.GRAMMARS] += Held(tuple(_grammar_libraries()))
-    found[MemoryPart.CODE] += Held(tuple(_code()))
+    if (image := code_span()) is not None:
+        found[MemoryPart.CODE] += Held((image,))
+    for part, span in _mapped():
+        found[part] += Held((span,))
     parts = {part: resident_bytes(each.spans) + each.object_bytes for part, each in found.items()}
     process = psutil.Process()
     parts[MemoryPart.OTHER] = max(process.memory_info().rss - sum(parts.values()), 0)
@@ -55,21 +57,14 @@ def memory_account(held: Callable[[], HeldParts]) -> MemoryAccount:
     return MemoryAccount(parts, gpu, sum(map(_resident, process.children(recursive=True))))
 
 
-def _grammar_libraries() -> Iterator[Span]:
-    for span, _, file in mapped_spans():
-        if any(part.startswith(_GRAMMARS) for part in PurePath(file).parts):
-            yield span
-
-
-def _code() -> Iterator[Span]:
-    """Yield the image of machine code, code of no file, and the compiler's libraries."""
-    image = code_span()
-    if image is not None:
-        yield image
+def _mapped() -> Iterator[tuple[MemoryPart, Span]]:
+    """Yield the libraries of grammars and of the compiler, and code of no file."""
     for span, access, file in mapped_spans():
-        is_compiler = any(part in _COMPILERS for part in PurePath(file).parts)
-        if is_compiler or (access == _RUNNABLE and not file):
-            yield span
+        names = PurePath(file).parts
+        if any(name.startswith(_GRAMMARS) for name in names):
+            yield MemoryPart.GRAMMARS, span
+        elif any(name in _COMPILERS for name in names) or (access == _RUNNABLE and not file):
+            yield MemoryPart.CODE, span
 
 
 def _resident(process: psutil.Process) -> int:
