@@ -26,9 +26,7 @@ from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
 from completion.next_edit.judge import Judge
 from completion.next_edit.writer import WRITTEN, EditWriter
-from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.edit_format import detect_edit_format
-from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, PromptBudget, PromptPace
 from completion.prompt.planner import Prompt, PromptPlanner
@@ -102,10 +100,8 @@ class Engine(Completer):
         limits = Limits.of(self._drafters.costs, self.passes.joint_requests)
         self.passes.joint_requests = limits.joint_requests
         sessions = settings.sessions.longer(limits.longer)
-        fim_format = detect_format(loaded.tokenizer.special, loaded.name)
         max_tokens = sessions.max_prompt_tokens(loaded.model.shape.max_positions)
-        chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
-        planner = PromptPlanner(loaded.tokenizer, fim_format, max_tokens, parsing, chat)
+        planner = PromptPlanner.of(loaded.tokenizer, loaded.name, loaded.folder, max_tokens, parsing)
         self._max_nodes = max(settings.max_nodes, self._drafters.costs.max_nodes)
         self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, planner), Gate.shipped()
         self._pace = PromptPace(settings.budget, settings.full_prompt_s, limits.longer)
@@ -186,11 +182,6 @@ class Engine(Completer):
         return self._sessions.languages()
 
     def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> LocalTask:
-        """Plan the prompt, compute what the cache lacks of it, and open the grammar.
-
-        Raises:
-            CancelledError: Within one chunk of the prompt after `cancel`.
-        """
         self._parsing.watch(cancel, request.document)
         planned, prompt, session = self._plan(request)
         if self._is_cold(prompt, planned.cache, session):

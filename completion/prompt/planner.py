@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
 from completion.errors import PromptTooLongError
 from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.chat_template import ChatTemplate
-from completion.prompt.fim_format import FimFormat
+from completion.prompt.fim_format import FimFormat, detect_format
 from completion.prompt.healing import HealedPrefix, heal
 from completion.prompt.outline_above import OutlinesAbove, first_line
 from completion.prompt.pace import PromptBudget
@@ -72,6 +73,12 @@ class PromptPlanner:
         self._outlines = OutlinesAbove(parsing)
         self._without_unsafe_prose = lru_cache(maxsize=16)(without_unsafe_prose)
         self._encode_cached = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
+
+    @classmethod
+    def of(cls, tokenizer: CodeTokenizer, model: str, folder: Path, max_tokens: int, parsing: Parsing) -> PromptPlanner:
+        """Return the planner of a model by its name and the folder of its files."""
+        chat = ChatTemplate(folder, tokenizer.special)
+        return cls(tokenizer, detect_format(tokenizer.special, model), max_tokens, parsing, chat)
 
     def forget_texts(self) -> None:
         """Free what was kept of texts for later prompts of the same documents."""

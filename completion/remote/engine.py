@@ -25,7 +25,6 @@ from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.paths import model_path
 from completion.progress import Progress
-from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
 from completion.prompt.healing import MAX_RUN_BYTES
 from completion.prompt.pace import PromptBudget
@@ -271,7 +270,5 @@ class RemoteEngine(Completer):
 
 
 def _planner(remote: RemoteModel, parsing: Parsing) -> PromptPlanner:
-    fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
-    chat = ChatTemplate(remote.folder, remote.tokenizer.special)
     max_tokens = remote.facts.context_tokens - _MIN_GENERATED_TOKENS
-    return PromptPlanner(remote.tokenizer, fim_format, max_tokens, parsing, chat)
+    return PromptPlanner.of(remote.tokenizer, remote.facts.model, remote.folder, max_tokens, parsing)
