@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.quality.tasks import apply_edit
 from completion.edits import LineEdit, NextEditRequest
-from completion.next_edit.candidate import Candidate
+from completion.next_edit.rewrites import Candidate
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import TextLines
 

@@ -13,8 +13,7 @@ from completion.edits import MAX_LINE_CHARACTERS, Diagnostic, LineEdit, edits_of
 from completion.ending.context import Context
 from completion.ending.replaced_lines import ReplacedLines
 from completion.next_edit.analogy import CHECKED_LINES, MAX_OCCURRENCES, analogous
-from completion.next_edit.candidate import REPORTED, Candidate, tokens_of, words
-from completion.next_edit.rewrites import Rewrite, RewriteKind, apply, is_word
+from completion.next_edit.rewrites import REPORTED, Candidate, Rewrite, RewriteKind, apply, is_word, tokens_of, words
 from completion.next_edit.taught_rewrites import line_pairs, rewrites
 from completion.syntax.parsing import IN_PROCESS, Parsing
 

@@ -12,8 +12,7 @@ from tree_sitter import Node, Tree
 
 from completion.edits import NextEditRequest, undone
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
-from completion.next_edit.candidate import Candidate
-from completion.next_edit.rewrites import RewriteKind
+from completion.next_edit.rewrites import Candidate, RewriteKind
 from completion.syntax.brackets import Lexer
 from completion.syntax.languages import parsed_row
 from completion.syntax.trees import ancestors, error_count

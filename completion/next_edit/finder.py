@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.edits import NextEdit, NextEditRequest, fingerprint
-from completion.next_edit.candidate import Candidate
 from completion.next_edit.gate import INVOKED_FROM, JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge
 from completion.next_edit.proposals import Proposal, judged_features, proposals
+from completion.next_edit.rewrites import Candidate
 from completion.next_edit.writer import EditWriter
 from completion.syntax.parsing import Parsing
 

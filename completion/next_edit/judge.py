@@ -15,7 +15,7 @@ from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, changed_span, common_length
 from completion.model.causal_model import CausalModel, Logits
 from completion.model.tokenizer import CodeTokenizer
-from completion.next_edit.candidate import Candidate
+from completion.next_edit.rewrites import Candidate
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest

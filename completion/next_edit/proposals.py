@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from completion.edits import LineEdit, NextEditRequest
-from completion.next_edit.candidate import REPORTED, Candidate, words
 from completion.next_edit.candidates import candidates
 from completion.next_edit.edited_nodes import ChangeSyntax, syntax_of_changes
 from completion.next_edit.judge import Judgement
+from completion.next_edit.rewrites import REPORTED, Candidate, words
 from completion.syntax.parsing import Parsing
 
 _PARSED_CHARACTERS = 2_000_000  # of documents with one candidate applied: half a second of the parser's time

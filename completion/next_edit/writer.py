@@ -19,8 +19,8 @@ from completion.edits import MAX_LINE_CHARACTERS, LineEdit, NextEditRequest, com
 from completion.ending.mode import cursor_context
 from completion.ending.unsafe import unsafe
 from completion.model.loading import LoadedModel
-from completion.next_edit.candidate import Candidate, tokens_of
 from completion.next_edit.candidates import MAX_EDITS
+from completion.next_edit.rewrites import Candidate, tokens_of
 from completion.prompt.edit_format import EditFormat
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest, Sampling

@@ -3,8 +3,8 @@
 import pytest
 
 from completion.edits import NextEditRequest
-from completion.next_edit.candidate import Candidate
 from completion.next_edit.edited_nodes import syntax_of_changes
+from completion.next_edit.rewrites import Candidate
 
 LINES = ["import os", "", "def f(größe):", "    return os.path", "", "value = f(1)"]
 

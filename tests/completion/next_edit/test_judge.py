@@ -9,9 +9,9 @@ from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
 from completion.edits import LineEdit, NextEditRequest
 from completion.model.loading import LoadedModel
-from completion.next_edit.candidate import Candidate
 from completion.next_edit.candidates import candidates
 from completion.next_edit.judge import MAX_SCORED_TOKENS, Judge, Question
+from completion.next_edit.rewrites import Candidate
 from completion.prompt.fim_format import detect_format
 from completion.prompt.planner import PromptPlanner
 

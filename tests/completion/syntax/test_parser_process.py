@@ -18,8 +18,8 @@ from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest
 from completion.errors import CancelledError, ParseLimitError
 from completion.grammar.parsed_documents import cache_document, skippable_parts
-from completion.next_edit.candidate import Candidate
 from completion.next_edit.edited_nodes import syntax_of_changes
+from completion.next_edit.rewrites import Candidate
 from completion.syntax.parsing.process import ParserProcess
 from completion.workspace.code_only import code_by_marks
 from completion.workspace.context import IndexedFile, _code_and_definitions
