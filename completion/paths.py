@@ -80,11 +80,9 @@ def runtime_dir() -> Path:
 
 @contextmanager
 def writing_to(folder: Path, variable: str) -> Iterator[None]:
-    """Turn the system's error about one of draftline's own files into one that says what to do.
+    """Turn the system's error about a file in one of draftline's own folders into one that says what to do.
 
-    Args:
-        folder: Folder that the block writes to.
-        variable: Environment variable that moves this folder.
+    An environment variable moves the folder.
 
     Raises:
         StorageError: The folder or a file in it cannot be created or written.

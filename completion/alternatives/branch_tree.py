@@ -82,10 +82,8 @@ class BranchTree:
     def step(self, goes_on: Callable[[Attempt], bool]) -> None:
         """Generate tokens of each branch in one pass, and remove the branches that ended.
 
-        Branches for which the cache has no room are removed unfinished.
-
-        Args:
-            goes_on: Returns whether a branch that has not ended is still wanted.
+        Branches for which the cache has no room are removed unfinished, and those that are no longer wanted, as
+        `goes_on` tells.
 
         Raises:
             CancelledError: Within the pass; no branch has changed.

@@ -16,7 +16,7 @@ from completion.request import Statistics
 _SECONDS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 
-class HostMetrics:
+class HostMetrics(Collector):
     """The metrics of one host, in a registry of their own.
 
     Attributes:
@@ -29,7 +29,7 @@ class HostMetrics:
         seconds = partial(Histogram, buckets=_SECONDS, registry=registry)
         ProcessCollector(registry=registry)
         self.held: Callable[[], HeldParts] = dict
-        registry.register(_MemoryCollector(self.memory))
+        registry.register(self)
         self.requests = counter("draftline_requests", "Finished requests by kind and outcome", ["kind", "outcome"])
         self.queue_length = gauge("draftline_queue_length", "Requests that wait for the model")
         self.leases = gauge("draftline_leases", "Clients that keep the host alive")
@@ -82,24 +82,17 @@ class HostMetrics:
         """Return where the memory of this process is. It takes about 20 ms, on any thread."""
         return memory_account(self.held)
 
-    def exposition(self) -> bytes:
-        """Return all metrics in Prometheus' text format. It takes about 20 ms, on any thread."""
-        return generate_latest(self._registry)
-
-
-class _MemoryCollector(Collector):
-    """Accounts for the memory at each scrape."""
-
-    def __init__(self, account: Callable[[], MemoryAccount]) -> None:
-        self._account = account
-
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges."""
-        account = self._account()
+        """Account for the memory at a scrape."""
+        account = self.memory()
         yield _gauge("draftline_memory_bytes", "Resident memory of the host, by part", account.parts)
         yield _gauge("draftline_gpu_memory_bytes", "Memory of a GPU that the engine holds, by part", account.gpu)
         about = "Resident memory of the host's child processes, which parse"
         yield GaugeMetricFamily("draftline_child_memory_bytes", about, value=account.children)
+
+    def exposition(self) -> bytes:
+        """Return all metrics in Prometheus' text format. It takes about 20 ms, on any thread."""
+        return generate_latest(self._registry)
 
 
 def _gauge(name: str, about: str, parts: Mapping[MemoryPart, int]) -> GaugeMetricFamily:

@@ -63,9 +63,7 @@ class HostState:
     def trouble(self, sentence: str, code: str) -> None:
         """Say what is wrong with the model server of an engine that is ready; "" says that nothing is any more.
 
-        Args:
-            sentence: What is wrong.
-            code: Code of the error with which requests fail; "" if they are served without the server.
+        The code is that of the error with which requests fail, "" if they are served without the server.
         """
         self._set(replace(self.status, sentence=sentence or self._ready_sentence, code=code))
 

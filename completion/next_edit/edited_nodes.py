@@ -176,10 +176,12 @@ class _Parsed:
     def definitions(self, name: str) -> _Definitions:
         """Return the kinds of what has the name."""
         parents = self.defining(name)
+        own = name.encode()
         inner = [
             each
             for each in parents
-            if _is_named_twice(each, name) or any(up in parents for up in ancestors(each.parent))
+            if [child.text for child in each.named_children].count(own) > 1  # a constructor, qualified by its class
+            or any(up in parents for up in ancestors(each.parent))
         ]
         return _Definitions({each.type for each in parents if each not in inner}, {each.type for each in inner})
 
@@ -200,10 +202,6 @@ class _Definitions:
 def _lost(before: _Definitions, now: _Definitions) -> bool:
     """Return whether a name lost its definition: nothing defines it now but what was only a part of it before."""
     return bool(before.outer) and now.outer | now.inner <= before.inner - before.outer
-
-
-def _is_named_twice(node: Node, name: str) -> bool:
-    return [child.text for child in node.named_children].count(name.encode()) > 1
 
 
 def _defines(node: Node) -> bool:

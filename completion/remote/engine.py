@@ -141,9 +141,7 @@ class RemoteModel:
 def read_tokenizer(spec: str, progress: Progress) -> tuple[Path, CodeTokenizer]:
     """Return the folder of a model's files, and its tokenizer.
 
-    Args:
-        spec: A folder with tokenizer.json and config.json, or a model as `model_store.prepare` takes it.
-        progress: Called with a sentence and the finished fraction.
+    `spec` is a folder with tokenizer.json and config.json, or a model as `model_store.prepare` takes it.
 
     Raises:
         ModelError: The files cannot be found or read.
@@ -217,7 +215,9 @@ class RemoteEngine(Completer):
         if self._clock() - self._known_s > QUIET_S:
             if self._known_s == -math.inf or self.remote.server.facts(cancel) != self.remote.facts:
                 self._known_s = -math.inf
-                self._use(self.remote.compared_again(cancel))
+                if (remote := self.remote.compared_again(cancel)) != self.remote:
+                    self.remote, self._cache = remote, self._new_cache()
+                    self._planner = _planner(remote, self._parsing)
             self._known_s = self._clock()
         try:
             yield
@@ -225,10 +225,6 @@ class RemoteEngine(Completer):
             self._known_s = -math.inf
             raise
         self._known_s = self._clock()
-
-    def _use(self, remote: RemoteModel) -> None:
-        if remote != self.remote:
-            self.remote, self._planner, self._cache = remote, _planner(remote, self._parsing), self._new_cache()
 
     def _close_documents(self, documents: Iterable[str]) -> set[str]:
         self._cache.close(documents)

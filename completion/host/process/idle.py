@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 _FIRST_CLIENT_S = 30.0
 """Minimum seconds that a new host waits for its first client, which needs time to connect."""
@@ -12,30 +13,29 @@ _FAILED_S = 3.0
 """Seconds until a host whose model failed to load stops, so that the next request can start a new one."""
 
 
+@dataclass(slots=True)
 class IdleWatch:
-    """Counts the users of the host: leases and requests. A timer runs while there are none."""
+    """Counts the users of the host: leases and requests. A timer runs while there are none.
 
-    def __init__(self, idle_s: float, stop: Callable[[], None]) -> None:
-        """Create a watch; `start` begins it.
+    Attributes:
+        idle_s: Seconds without users after which `stop` is called; 0 means never.
+        stop: Stops the host; called on the event loop.
+    """
 
-        Args:
-            idle_s: Seconds without users after which `stop` is called; 0 means never.
-            stop: Stops the host; called on the event loop.
-        """
-        self._idle_s = idle_s
-        self._stop = stop
-        self._users = 0
-        self._had_client = False
-        self._timer: asyncio.TimerHandle | None = None
+    idle_s: float
+    stop: Callable[[], None]
+    _users: int = 0
+    _had_client: bool = False
+    _timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         """Start the timer; the first client stops it."""
-        self._start_timer(max(self._idle_s, _FIRST_CLIENT_S))
+        self._start_timer(max(self.idle_s, _FIRST_CLIENT_S))
 
     def end_soon(self) -> None:
         """Stop the host soon, because its model failed to load. A first client still gets time to read the error."""
-        is_error_read = self._had_client or self._idle_s == 0
-        self._idle_s = _FAILED_S
+        is_error_read = self._had_client or self.idle_s == 0
+        self.idle_s = _FAILED_S
         self._stop_timer()
         self._start_timer(_FAILED_S if is_error_read else _FIRST_CLIENT_S)
 
@@ -49,7 +49,7 @@ class IdleWatch:
             yield
         finally:
             self._users -= 1
-            self._start_timer(self._idle_s)
+            self._start_timer(self.idle_s)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -57,5 +57,5 @@ class IdleWatch:
             self._timer = None
 
     def _start_timer(self, delay_s: float) -> None:
-        if self._idle_s > 0 and self._users == 0:
-            self._timer = asyncio.get_running_loop().call_later(delay_s, self._stop)
+        if self.idle_s > 0 and self._users == 0:
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self.stop)
