@@ -15,7 +15,7 @@ from completion.decoding.constraints import open_grammar
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
-from completion.decoding.step_costs import PROCESSOR_NODES, Limits, keep_calibration, keep_quicker_costs, make_drafters
+from completion.decoding.step_costs import PROCESSOR_NODES, keep_calibration, keep_quicker_costs, limits, make_drafters
 from completion.edits import NextEditRequest, NextEdits
 from completion.ending.mode import cursor_context
 from completion.errors import ParseLimitError
@@ -97,14 +97,13 @@ class Engine(Completer):
         settings = settings or EngineSettings()
         self.passes = JointPasses(loaded.model)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
-        limits = Limits.of(self._drafters.costs, self.passes.joint_requests)
-        self.passes.joint_requests = limits.joint_requests
-        sessions = settings.sessions.longer(limits.longer)
+        longer, self.passes.joint_requests = limits(self._drafters.costs, self.passes.joint_requests)
+        sessions = settings.sessions.longer(longer)
         max_tokens = sessions.max_prompt_tokens(loaded.model.shape.max_positions)
         planner = PromptPlanner.of(loaded.tokenizer, loaded.name, loaded.folder, max_tokens, parsing)
         self._max_nodes = max(settings.max_nodes, self._drafters.costs.max_nodes)
         self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, planner), Gate.shipped()
-        self._pace = PromptPace(settings.budget, settings.full_prompt_s, limits.longer)
+        self._pace = PromptPace(settings.budget, settings.full_prompt_s, longer)
         self._cold_prompt_s = settings.cold_prompt_s
         self._sessions = KVSessions(
             loaded.model, sessions, self._pace.note, self.passes.take_turn, owner_of=settings.owner_of
@@ -186,7 +185,7 @@ class Engine(Completer):
         planned, prompt, session = self._plan(request)
         if self._is_cold(prompt, planned.cache, session):
             prompt = self._shortened(planned)
-        room = session.capacity - len(prompt.tokens) - len(prompt.forced) - self._max_nodes
+        room = session.cache.capacity - len(prompt.tokens) - len(prompt.forced) - self._max_nodes
         planned = replace(planned, max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned)
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)

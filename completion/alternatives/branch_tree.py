@@ -137,8 +137,7 @@ class BranchTree:
 
     def _make_room(self) -> None:
         """Remove the last branches if the next step might not fit."""
-        cache = self._session.cache
-        while self._branches and cache.length + cache.kept + MAX_STEP_ROWS > self._session.capacity:
+        while self._branches and not self._session.has_room(MAX_STEP_ROWS):
             self._branches.pop()
             self._drop_rows()
 

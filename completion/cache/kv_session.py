@@ -188,10 +188,9 @@ class KVSession:
         inexact = np.int32(self.edits.any())
         self.edits = np.append(self.edits, np.full(len(tokens), inexact, dtype=np.int32))
 
-    @property
-    def capacity(self) -> int:
-        """Maximum number of slots."""
-        return self.cache.capacity
+    def has_room(self, rows: int) -> bool:
+        """Return whether that many more rows fit after the kept ones."""
+        return self.cache.length + self.cache.kept + rows <= self.cache.capacity
 
     def reopen(self, length: int) -> list[int]:
         """Turn the slots from `length` on into a chain of rows again; return their tokens."""

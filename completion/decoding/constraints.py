@@ -12,7 +12,7 @@ from completion.grammar.constraint import GrammarConstraint
 from completion.grammar.grammar import Grammars
 from completion.grammar.lr.advance import Snapshot
 from completion.model.tokenizer import CodeTokenizer
-from completion.prompt.healing import NOTHING_FORCED, ForcedBytes, HealedPrefix
+from completion.prompt.healing import HealedPrefix, missing_after
 from completion.request import CompletionRequest
 from completion.syntax.brackets import enclosing_literal
 from completion.syntax.parsing import IN_PROCESS, Parsing
@@ -95,19 +95,23 @@ def known_names(request: CompletionRequest, run: str) -> KnownNames | None:
 
 @dataclass(frozen=True, slots=True)
 class ConstraintState:
-    """State of all constraints after some tokens; immutable, so that draft nodes share it."""
+    """State of all constraints after some tokens; immutable, so that draft nodes share it.
 
-    forced: ForcedBytes
+    Attributes:
+        forced: Forced bytes that are still missing from the output.
+    """
+
+    forced: bytes
     grammar: Snapshot | None
     name: NameState | None = None
 
     @property
     def free(self) -> bool:
         """Whether every token may come next, at no cost."""
-        return not self.forced.remaining and self.grammar is None and self.name is None
+        return not self.forced and self.grammar is None and self.name is None
 
 
-FREE = ConstraintState(NOTHING_FORCED, None)
+FREE = ConstraintState(b"", None)
 """State without any constraint."""
 
 
@@ -139,9 +143,7 @@ class Constraints:
         self._grammar = grammar
         self._stop_ids = stop_ids
         self._names = names
-        self.start = ConstraintState(
-            ForcedBytes(forced), grammar.root if grammar else None, names.start if names else None
-        )
+        self.start = ConstraintState(forced, grammar.root if grammar else None, names.start if names else None)
 
     def token_bytes(self, token: int) -> bytes:
         """Return the bytes of a token."""
@@ -150,9 +152,9 @@ class Constraints:
     def advance(self, state: ConstraintState, token: int, *, is_guess: bool = False) -> ConstraintState | None:
         """Return the state after a token, None if the token is not allowed, or a guess beyond the grammar's bounds."""
         if token in self._stop_ids:
-            return None if state.forced.remaining else state
+            return None if state.forced else state
         data = self._tokenizer.token_bytes(token)
-        forced = state.forced.advance(data)
+        forced = missing_after(data, state.forced)
         if forced is None:
             return None
         name = self._names.advance(state.name, data)[0] if self._names and state.name else None
@@ -199,4 +201,4 @@ class Constraints:
 
     def candidates(self, state: ConstraintState) -> IntArray | None:
         """Return the ids that the forced bytes allow next, None if they allow all.  # [candidates]."""
-        return state.forced.candidates(self._tokenizer)
+        return self._tokenizer.tokens_with_prefix(state.forced) if state.forced else None

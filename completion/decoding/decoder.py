@@ -15,6 +15,7 @@ from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintSta
 from completion.model.causal_model import CausalModel, Logits
 from completion.model.dead_ends import SampledText
 from completion.model.sampling import draw
+from completion.prompt.healing import missing_after
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
 from drafting.draft_tree import ROOT, DraftTree
@@ -183,18 +184,14 @@ class Decoder:
         """Draft a tree: first the most likely tokens of the forced bytes, then the drafters' guesses."""
         if self.drafter is None:
             return DraftTree.empty()
-        certain = self.forced_tokens(state.forced.remaining)[:-1] if state.forced.remaining else ()
+        certain = self.forced_tokens(state.forced)[:-1] if state.forced else ()
         after: ConstraintState | None = state
         for token in certain:
             after = self.constraints.advance(after, token, is_guess=True) if after else None
         if after is None:
             certain, after = (), state
-        forced = after.forced
-        allowed = (
-            (lambda token: forced.advance(self.constraints.token_bytes(token)) is not None)
-            if forced.remaining
-            else None
-        )
+        forced, data = after.forced, self.constraints.token_bytes
+        allowed = (lambda token: missing_after(data(token), forced) is not None) if forced else None
         guesses = self.drafter.propose([*self.prompt, *self.tokens, *certain], allowed, shared)
         return guesses.after(certain, "healing") if certain else guesses
 

@@ -8,7 +8,6 @@ import os
 import platform
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +25,8 @@ from drafting.session import Drafters
 from drafting.sources.common_tokens import common_recycling
 from drafting.state_files import StateFileError, read_state, write_state
 
+logger = logging.getLogger(__name__)
+
 PROCESSOR_NODES, MAX_NODES = 16, 63
 """Maximum number of nodes of a draft tree: on a processor, and of any; with the anchor it fills the largest graph."""
 
@@ -35,40 +36,25 @@ _LONGER = 8
 """Maximum length of a prompt over the default one where rows are nearly free; the pace decides how much is used."""
 _REQUEST_ROWS = 8
 """Number of rows that a request typically adds to a pass."""
+_PAST_TOKENS = 512  # length of a typical prompt
+_SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+_FEW_SIZES = _SIZES[::4]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the costs of steps allow an engine.
+def limits(costs: StepCosts, joint_requests: int) -> tuple[int, int]:
+    """Return how many times as long as the default ones prompts may be, and how many requests share passes.
 
-    A processor pays for each row of a pass. A GPU reads the weights once for dozens of rows, which are nearly free.
-
-    Attributes:
-        longer: Factor by which prompts may be longer than the default ones.
-        joint_requests: Number of requests that share passes.
+    A processor pays for each row of a pass. A GPU reads the weights once for dozens of rows, which are nearly free;
+    only it has costs of larger trees. `joint_requests` are worth it in any case.
     """
-
-    longer: int
-    joint_requests: int
-
-    @classmethod
-    def of(cls, costs: StepCosts, joint_requests: int) -> Limits:
-        """Return what costs allow; `joint_requests` are worth it in any case. Only a GPU has costs of larger trees."""
-        if costs.max_nodes <= PROCESSOR_NODES or not rows_are_free(costs):
-            return cls(1, joint_requests)
-        return cls(_LONGER, max(joint_requests, (costs.max_nodes + 1) // _REQUEST_ROWS))
+    if costs.max_nodes <= PROCESSOR_NODES or not rows_are_free(costs):
+        return 1, joint_requests
+    return _LONGER, max(joint_requests, (costs.max_nodes + 1) // _REQUEST_ROWS)
 
 
 def rows_are_free(costs: StepCosts) -> bool:
     """Return whether the largest tree costs little more than a step without one."""
     return bool(costs.costs_ms[-1] <= _FREE * costs.costs_ms[0])
-
-
-logger = logging.getLogger(__name__)
-
-_PAST_TOKENS = 512  # length of a typical prompt
-_SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
-_FEW_SIZES = _SIZES[::4]
 
 
 def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> StepCosts:

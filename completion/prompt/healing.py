@@ -10,9 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from completion.model.tokenizer import CodeTokenizer
-from drafting.arrays import IntArray
-
 MAX_RUN_BYTES = 96
 """Maximum length of a healed run in UTF-8, which is also that of its tokens: one step scores them all. Of a longer run
 (a line of dashes, a base64 word, a sentence without blanks) the last part is healed."""
@@ -51,26 +48,8 @@ def heal(prefix: str) -> HealedPrefix:
     return HealedPrefix(prefix[:cut], prefix[cut:])
 
 
-@dataclass(frozen=True, slots=True)
-class ForcedBytes:
-    """The forced bytes that are still missing from the output; immutable, so that draft nodes share it."""
-
-    remaining: bytes
-
-    def advance(self, token: bytes) -> ForcedBytes | None:
-        """Return the state after a token, None if the token contradicts the forced bytes."""
-        if not self.remaining:
-            return self
-        if token.startswith(self.remaining):
-            return NOTHING_FORCED
-        if token and self.remaining.startswith(token):
-            return ForcedBytes(self.remaining[len(token) :])
-        return None
-
-    def candidates(self, tokenizer: CodeTokenizer) -> IntArray | None:
-        """Return the ids of the tokens that may come next, None if every token may.  # [candidates]."""
-        return tokenizer.tokens_with_prefix(self.remaining) if self.remaining else None
-
-
-NOTHING_FORCED = ForcedBytes(b"")
-"""State without forced bytes, from which every token leads to itself."""
+def missing_after(token: bytes, forced: bytes) -> bytes | None:
+    """Return the forced bytes that are still missing after a token, None if the token contradicts them."""
+    if token.startswith(forced):
+        return b""
+    return forced[len(token) :] if token and forced.startswith(token) else None

@@ -74,7 +74,7 @@ class RemoteDecoder:
         left = self.max_tokens - len(self.tokens)
         if not left:  # the reply was interrupted after the last token
             return True
-        query = Query([*self.prompt, *self.tokens], left, self.state.forced.remaining, self.sampling)
+        query = Query([*self.prompt, *self.tokens], left, self.state.forced, self.sampling)
         with closing(self.server.generate(query, cancel)) as generated:
             for each in generated:
                 cancel.raise_if_cancelled()

@@ -48,7 +48,7 @@ def test_at_200_random_cursors_the_output_starts_with_the_text_before_the_cursor
         healed = heal(text[: rng.randrange(len(text))])
         decoder = decoder_at(tiny_model, healed.shown, healed.forced, temperature)
         for _step in itertools.islice(decoder.steps(CancelToken()), len(healed.forced) + 1):
-            if not decoder.state.forced.remaining:
+            if not decoder.state.forced:
                 break
         assert tiny_model.tokenizer.decode(decoder.tokens).startswith(healed.forced)
 
@@ -72,7 +72,7 @@ def test_an_unlikely_text_before_the_cursor_does_not_lower_log_probabilities(tin
         decoder = decoder_at(tiny_model, shown, forced)
         state = decoder.state
         step = next(decoder.steps(CancelToken()))
-        allowed = tokenizer.tokens_with_prefix(state.forced.remaining)
+        allowed = tokenizer.tokens_with_prefix(state.forced)
         assert 0 >= step.log_probabilities[0] >= -math.log(len(allowed)) - 1e-6
 
 
