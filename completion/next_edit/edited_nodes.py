@@ -173,8 +173,8 @@ class _Parsed:
         qualifiers = {found for line in self.lines for found in qualified.findall(line)}
         return qualifiers <= imported and not near.isdisjoint(words)
 
-    def definitions(self, name: str) -> _Definitions:
-        """Return the kinds of what has the name."""
+    def definitions(self, name: str) -> tuple[set[str], set[str]]:
+        """Return the kinds of nodes that define a name, and of those within or qualified by another one of the name."""
         parents = self.defining(name)
         own = name.encode()
         inner = [
@@ -183,25 +183,13 @@ class _Parsed:
             if [child.text for child in each.named_children].count(own) > 1  # a constructor, qualified by its class
             or any(up in parents for up in ancestors(each.parent))
         ]
-        return _Definitions({each.type for each in parents if each not in inner}, {each.type for each in inner})
+        return {each.type for each in parents if each not in inner}, {each.type for each in inner}
 
 
-@dataclass(frozen=True, slots=True)
-class _Definitions:
-    """Kinds of nodes that define one name.
-
-    Attributes:
-        outer: Of those for themselves.
-        inner: Of those within another one of the same name, or qualified by it: a class has its constructors.
-    """
-
-    outer: set[str]
-    inner: set[str]
-
-
-def _lost(before: _Definitions, now: _Definitions) -> bool:
+def _lost(before: tuple[set[str], set[str]], now: tuple[set[str], set[str]]) -> bool:
     """Return whether a name lost its definition: nothing defines it now but what was only a part of it before."""
-    return bool(before.outer) and now.outer | now.inner <= before.inner - before.outer
+    outer, inner = before
+    return bool(outer) and set.union(*now) <= inner - outer
 
 
 def _defines(node: Node) -> bool:
