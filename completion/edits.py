@@ -111,16 +111,14 @@ class Diagnostic:
 class NextEditRequest(OfLanguage):
     """A request for what the user's last edits imply for the rest of a document.
 
+    `language`, `path`, `document` and `order` are as in `CompletionRequest`.
+
     Attributes:
         lines: Lines of the document, without their ends.
         edits: The edits, the latest last; at most `MAX_EDITS`.
-        language: LSP language identifier; "" if unknown.
-        path: Path within the workspace, for the model's file header; "" if unknown.
-        document: Opaque key of the document, which the host tells apart by client.
         diagnostics: What other tools report about the document, at most `MAX_DIAGNOSTICS`.
         refused: Fingerprints of the edits that the user refused in this document; none of them is found.
         invoked: Whether the request is manual: the best edit is found, unless it is probably wrong.
-        order: As in `CompletionRequest`.
         elsewhere: Lines of another document of the language. Unless there are none, edits are found only there, of what
             uses a name that lost its definition here; `refused` is about that document.
     """

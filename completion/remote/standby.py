@@ -156,9 +156,7 @@ class Standby:
         self._release = release
         self._clock = clock
         self._engine: RemoteEngine | None = None
-        self._current: CancelToken | None = None
-        self._preparing = CancelToken()
-        self._ending = CancelToken()
+        self._current, self._preparing, self._ending = CancelToken(), CancelToken(), CancelToken()
         self._retry_s = FIRST_RETRY_S
         self._retry_at = clock()
         self._misses = 0
@@ -170,8 +168,7 @@ class Standby:
     def ask(self, request: CompletionRequest, on_text: Callable[[Answer], None]) -> Answer | None:
         """Send a request; return its answer, None if the server is not connected. `Answer` says what `on_text` is."""
         self._preparing.cancel()
-        if self._current is not None:
-            self._current.cancel()
+        self._current.cancel()
         if not self._is_there():
             return None
         answer = Answer(on_text, self._clock)
@@ -208,8 +205,7 @@ class Standby:
         """End all requests and the thread."""
         self._ending.cancel()
         self._preparing.cancel()
-        if self._current is not None:
-            self._current.cancel()
+        self._current.cancel()
         self._work.put(None)
         self._thread.join(_CLOSE_S)
         self._release()
