@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -20,7 +21,7 @@ from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
 from drafting.draft_tree import ROOT, DraftTree
 from drafting.drafter import ALONE, Drafter, SharedStep
-from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
+from drafting.verifier import ANCHOR_ROW, accept_path
 
 RECYCLED_TOKENS = 8
 """Number of likeliest next tokens of each scored row that the drafters see."""
@@ -150,35 +151,29 @@ class Decoder:
             step_ms = 1e3 * (verified - proposal.ready) if scored_alone and ran_alone else 0.0
             self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
         drafting_ms = proposal.drafting_ms + 1e3 * (time.perf_counter() - verified)
-        log_probabilities = self._log_probabilities(logits, path, states)
-        top_tokens = _top_tokens(logits, path, states, log_probabilities)
-        log_probabilities = self._charged(log_probabilities, top_tokens)
-        top_tokens = tuple(self._with_costs(top) if top.state.name else top for top in top_tokens)
+        emitted = zip(path.rows, path.tokens, strict=True)
+        scored = [self._scored(logits, row, token, states[row]) for row, token in emitted]
+        log_probabilities = tuple(log_probability for log_probability, _ in scored)
+        top_tokens = tuple(top for _, top in scored if top is not None)
         self.state = self.constraints.after(states[path.rows[-1]], path.tokens[-1])
         self.tokens += path.tokens
         return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, top_tokens, path.rows)
 
-    def _log_probabilities(
-        self, logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState]
-    ) -> tuple[float, ...]:
-        """Return the log-probability of each emitted token among those that the forced bytes allow."""
+    def _scored(self, logits: Logits, row: int, token: int, state: ConstraintState) -> tuple[float, TopTokens | None]:
+        """Return the log-probability of an emitted token less its cost, and the likeliest tokens there.
 
-        def of(row: int, token: int) -> float:
-            candidates = self.constraints.candidates(states[row])
-            if candidates is None and token != NO_TOKEN:
-                return _score(logits, row, token) - logits.log_sum(row)
-            return log_probability(logits.row(row), token, candidates)
-
-        return tuple(of(row, token) for row, token in zip(path.rows, path.tokens, strict=True))
-
-    def _charged(self, values: Sequence[float], tops: Sequence[TopTokens]) -> tuple[float, ...]:
-        """Return the log-probability of each emitted token less its cost. NO_TOKEN has no top."""
-        costs = [self.constraints.cost(top.state, top.taken) for top in tops]
-        return (*(value - cost for value, cost in zip(values, costs, strict=False)), *values[len(tops) :])
-
-    def _with_costs(self, top: TopTokens) -> TopTokens:
-        costs = [self.constraints.cost(top.state, token) for token in top.tokens.tolist()]
-        return replace(top, log_probabilities=top.log_probabilities - np.array(costs, dtype=np.float32))
+        Only tokens that agree with the text before the cursor count, because the user has typed that text, however
+        unlikely the model finds it.
+        """
+        if token == NO_TOKEN:
+            return -math.inf, None
+        total, (ids, scores) = log_sum(logits, row, self.constraints.candidates(state)), logits.top(RECYCLED_TOKENS)
+        likely = scores[row] - total
+        if state.name:
+            likely -= np.array([self.constraints.cost(state, each) for each in ids[row].tolist()], dtype=np.float32)
+        at = np.flatnonzero(ids[row] == token)  # one of the best tokens needs no copy of the row
+        score = float(scores[row][at[0]] if len(at) else logits.row(row)[token])
+        return score - total - self.constraints.cost(state, token), TopTokens(token, ids[row], likely, state)
 
     def _guess(self, state: ConstraintState, shared: SharedStep) -> DraftTree:
         """Draft a tree: first the most likely tokens of the forced bytes, then the drafters' guesses."""
@@ -227,36 +222,10 @@ class Decoder:
         return choose
 
 
-def _top_tokens(
-    logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState], log_probabilities: Sequence[float]
-) -> tuple[TopTokens, ...]:
-    """Return the likeliest tokens at the position of each token of a path, except NO_TOKEN."""
-    ids, scores = logits.top(RECYCLED_TOKENS)
-    return tuple(
-        TopTokens(token, ids[row], scores[row] - (_score(logits, row, token) - log_probability), states[row])
-        for row, token, log_probability in zip(path.rows, path.tokens, log_probabilities, strict=True)
-        if token != NO_TOKEN
-    )
-
-
-def _score(logits: Logits, row: int, token: int) -> float:
-    """Return the logit of a token. One of the best tokens needs no copy of the row."""
-    ids, scores = logits.top(RECYCLED_TOKENS)
-    found = np.flatnonzero(ids[row] == token)
-    return float(scores[row][found[0]] if len(found) else logits.row(row)[token])
-
-
-def log_probability(row: FloatArray, token: int, candidates: IntArray | None = None) -> float:
-    """Return the log-probability of a token among the candidates; minus infinity for NO_TOKEN.
-
-    Args:
-        row: Logits.  # [vocabulary]
-        token: One of the candidates.
-        candidates: Tokens that agree with the text before the cursor, None for all tokens. Other tokens do not count,
-            because the user has typed that text, however unlikely the model finds it.  # [candidates]
-    """
-    if token == NO_TOKEN:
-        return -np.inf
-    allowed = row if candidates is None else row[candidates]
+def log_sum(logits: Logits, row: int, candidates: IntArray | None) -> float:
+    """Return log Σ exp of the logits of a row, of the candidates if there are some."""
+    if candidates is None:
+        return logits.log_sum(row)
+    allowed = logits.row(row)[candidates]
     best = allowed.max()
-    return float(row[token] - best - np.log(np.exp(allowed - best).sum()))
+    return float(best + np.log(np.exp(allowed - best).sum()))
