@@ -24,11 +24,10 @@ from completion.host.metrics import HostMetrics
 from completion.host.process.address import DEFAULT_MODEL_NAME
 from completion.host.process.clients import HostClients
 from completion.host.process.connections import ConnectionLimits, LimitedProtocol, limited
-from completion.host.process.idle import IdleWatch
 from completion.host.process.log import log_loop_errors
 from completion.host.process.sockets import BACKLOG, TcpAddress
 from completion.host.services import Host
-from completion.host.state import HostState
+from completion.host.state import HostState, IdleWatch
 from completion.host.worker import EngineWorker
 from completion.remote.address import RemoteAddress
 from completion.request import Closing

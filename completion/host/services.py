@@ -22,8 +22,7 @@ from completion.host.job import Job, Urgency
 from completion.host.metrics import HostMetrics
 from completion.host.open_texts import OpenTexts
 from completion.host.process.clients import CLIENT_HEADER, Client, HostClients
-from completion.host.process.idle import IdleWatch
-from completion.host.state import HostPhase, HostState
+from completion.host.state import HostPhase, HostState, IdleWatch
 from completion.host.worker import EngineWorker
 from completion.paths import version
 from completion.request import CompletionEvent, CompletionRequest

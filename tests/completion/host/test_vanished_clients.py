@@ -12,10 +12,9 @@ from completion.edits import NextEditRequest
 from completion.host.metrics import HostMetrics
 from completion.host.process.address import endpoint_at
 from completion.host.process.clients import HostClients
-from completion.host.process.idle import IdleWatch
 from completion.host.server import HostSettings
 from completion.host.services import Host, RequestStream
-from completion.host.state import HostState
+from completion.host.state import HostState, IdleWatch
 from completion.host.worker import EngineWorker
 from completion.request import CompletionRequest
 from tests.completion.host.conftest import authorization, raw_connection, running_host
