@@ -48,10 +48,9 @@ class MemoryAccount:
 def memory_account(held: Callable[[], Mapping[MemoryPart, Held]]) -> MemoryAccount:
     """Return the account of this process, which takes about 20 ms. May be called on any thread."""
     found = {part: Held() for part in MemoryPart} | dict(held())
-    if (image := code_span()) is not None:
-        found[MemoryPart.CODE] += Held((image,))
-    for part, span in _mapped():
-        found[part] += Held((span,))
+    mapped = list(_mapped())
+    for part in (MemoryPart.GRAMMARS, MemoryPart.CODE):
+        found[part] += Held(tuple(span for kind, span in mapped if kind is part))
     parts = {part: resident_bytes(each.spans) + each.object_bytes for part, each in found.items()}
     process = psutil.Process()
     parts[MemoryPart.OTHER] = max(process.memory_info().rss - sum(parts.values()), 0)
@@ -60,7 +59,9 @@ def memory_account(held: Callable[[], Mapping[MemoryPart, Held]]) -> MemoryAccou
 
 
 def _mapped() -> Iterator[tuple[MemoryPart, Span]]:
-    """Yield the libraries of grammars and of the compiler, and code of no file."""
+    """Yield the libraries of grammars and of the compiler, the image of machine code, and code of no file."""
+    if (image := code_span()) is not None:
+        yield MemoryPart.CODE, image
     for span, access, file in mapped_spans():
         names = PurePath(file).parts
         if any(name.startswith(_GRAMMARS) for name in names):
