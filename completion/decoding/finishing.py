@@ -58,9 +58,7 @@ class Finisher:
         Unless the request is manual or code follows the cursor on its line, it may open what the text closes later: the
         first line of a block is there long before the last.
 
-        Args:
-            stable: Stable prefix of the text, which no filter can take back.
-            shown: Part that was shown before; the result starts with it.
+        No filter can take back the stable prefix. The result starts with what was shown before.
         """
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable

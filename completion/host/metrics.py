@@ -120,13 +120,7 @@ class HostMetrics(Collector):
         self._grammar_rejections = counter("draftline_grammar_rejections", "Tokens that the grammar rejected")
 
     def count_completion(self, statistics: Statistics, *, queue_s: float, total_s: float) -> None:
-        """Add a finished completion.
-
-        Args:
-            statistics: Counts and times of the engine.
-            queue_s: Seconds from the receipt of the request until the model was free.
-            total_s: Seconds from the receipt of the request to its end.
-        """
+        """Add a finished completion, with the seconds from its receipt until the model was free and to its end."""
         self._queue.observe(queue_s)
         self._total.observe(total_s)
         self._step.observe(statistics.longest_step_ms / 1000)

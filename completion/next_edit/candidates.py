@@ -240,10 +240,7 @@ def _combined(number: int, line: str, rules: Sequence[_Rule]) -> Iterator[Candid
 def replaced_lines(history: str, context: Context, parsing: Parsing = IN_PROCESS) -> ReplacedLines:
     """Return the lines that were deleted at the cursor, and what the edits before imply for them.
 
-    Args:
-        history: A request's `history` whose last hunk is what was deleted at the cursor; "" for nothing.
-        context: The document around the cursor.
-        parsing: Tells whether the request was cancelled.
+    The last hunk of a request's history is what was deleted at the cursor; "" stands for nothing.
 
     Raises:
         CancelledError: The token that `parsing` watches was cancelled.

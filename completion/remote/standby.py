@@ -116,10 +116,7 @@ class Answer:
     def wait(self, known: CompletionEvent | None, silence_s: float, stops: Callable[[], bool]) -> bool:
         """Wait until there is another event than the known one; return False if none comes in time.
 
-        Args:
-            known: The event.
-            silence_s: Time from the last event after which none is waited for, in seconds.
-            stops: Returns whether the wait ends before.
+        That is `silence_s` seconds from the last event, unless `stops` ends the wait before.
         """
         with self._changed:
             while self.last is known and not self.is_over and not stops():

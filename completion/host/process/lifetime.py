@@ -40,10 +40,7 @@ def parse_settings(arguments: Sequence[str]) -> HostSettings:
 def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[HostAddress], None]) -> int:
     """Run a host until it is idle or a signal stops it.
 
-    Args:
-        settings: Settings of the host.
-        load: Loads the engine; called on the model's thread.
-        on_listening: Called once clients can connect. The model may still be loading.
+    `load` is called on the model's thread, `on_listening` once clients can connect. The model may still be loading.
 
     Returns:
         The exit status: 0, ALREADY_RUNNING if another process serves this model, or LOADING_FAILED.
