@@ -103,7 +103,7 @@ def figures(rows: dict[str, Times]) -> dict[str, float | None]:
 def lookup_ratio(name: str, loaded: LoadedModel, requests: Sequence[CompletionRequest]) -> float | None:
     """Return the median of the time of transformers' prompt lookup over ours; see `TheirPromptLookup.ratio`."""
     from benchmarks.drafting.transformers_lookup import TheirPromptLookup
-    from completion.decoding.drafting_setup import make_drafters
+    from completion.decoding.step_costs import make_drafters
 
     drafters = make_drafters(loaded, product_settings().max_nodes)
     engine = Engine(loaded, product_settings(), drafters)

@@ -23,8 +23,8 @@ from benchmarks.replay_answers.answers import Answer, Branch, Token, in_turns, r
 from completion.alternatives.likeliest_line import likeliest_line
 from completion.cancellation import CancelToken
 from completion.decoding.attempt import Attempt
-from completion.decoding.constraints import Constraints, ConstraintState
-from completion.decoding.decoder import NO_TOKEN, Decoder, Proposal, Step
+from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintState
+from completion.decoding.decoder import Decoder, Proposal, Step
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.ending.rule import DropReason

@@ -114,14 +114,14 @@ class Completer(ABC):
 
         A manual request that gets none there gets the alternatives of its own line.
         """
-        ending = restored(Suggestion(ending), request).text
-        below = replace(request, prefix=request.prefix + ending, names=(), next_line=False)
+        above = restored(Suggestion(ending), request)
+        below = replace(request, prefix=request.prefix + above.text, names=(), next_line=False)
         for event in self._events(below, cancel, below=False):
             if event.done and not event.suggestions and request.invoked:
                 yield from self._events(request, cancel, below=False)
                 return
-            suggestions = tuple(_after(ending, each) for each in event.suggestions)
-            yield replace(event, suggestions=suggestions, greedy=event.greedy and ending + event.greedy)
+            suggestions = tuple(joined(above, each) for each in event.suggestions)
+            yield replace(event, suggestions=suggestions, greedy=event.greedy and above.text + event.greedy)
 
     def update_workspace(self, update: WorkspaceUpdate, cancel: CancelToken) -> Generator[None]:
         """Update the drafters' index of a workspace, and the files that its snippets come from, piece by piece.
@@ -219,11 +219,20 @@ def _line_ending(outcome: Suggestion | DropReason, context: Context) -> str:
     return _LINE_ENDINGS.get(outcome, "")
 
 
-def _after(ending: str, below: Suggestion) -> Suggestion:
-    """Return a suggestion for the next line as one for the end of this line."""
-    ends = tuple((len(ending) + end, log_probability) for end, log_probability in below.ends)
-    line = below.line and len(ending) + below.line
-    return replace(below, text=ending + below.text, ends=ends, pieces=((MODEL, ending), *below.pieces), line=line)
+def joined(start: Suggestion, more: Suggestion) -> Suggestion:
+    """Return a suggestion that goes on with another one; a start without tokens is certain."""
+    known = start.ends[-1][1] if start.ends else 0.0
+    later = tuple((len(start.text) + end, known + log_probability) for end, log_probability in more.ends)
+    return replace(
+        more,
+        text=start.text + more.text,
+        ends=start.ends + later if start.ends or not start.token_log_probabilities else (),
+        replace_after=start.replace_after + more.replace_after,
+        log_probability=start.log_probability + more.log_probability,
+        token_log_probabilities=start.token_log_probabilities + more.token_log_probabilities,
+        pieces=((MODEL, start.text), *more.pieces) if start.text else more.pieces,
+        line=more.line and len(start.text) + more.line,
+    )
 
 
 def _event(suggestions: Sequence[Suggestion], request: CompletionRequest, task: Task) -> CompletionEvent:

@@ -1,18 +1,20 @@
-"""Edits of whole lines: those that a user made, and those that may come next.
+"""Edits of whole lines: those that a user made, and those that may come next; the span in which two texts differ.
 
 This module loads no library, so that the language server can use these types without the model.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from completion.language_ids import OfLanguage
+
+T = TypeVar("T", str, bytes, list[str], list[int], tuple[int, ...])
 
 MAX_LINE_CHARACTERS = 300
 """Maximum length of a line of an edit; a longer one is data."""
@@ -24,6 +26,25 @@ MAX_DIAGNOSTICS = 64
 """Maximum number of diagnostics of a request."""
 MAX_MESSAGE_CHARACTERS = 300
 """Maximum length of a diagnostic's message, which names what is wrong in its first words."""
+
+
+def common_length(one: T, other: T) -> int:
+    """Return the length of the common beginning. Bisects, because comparing slices is fast."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def changed_span(old: T, new: T) -> tuple[int, int, int]:
+    """Return the start of the difference, its end in the old version and its end in the new one."""
+    start = common_length(old, new)
+    tail = common_length(old[start:][::-1], new[start:][::-1])
+    return start, len(old) - tail, len(new) - tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +111,14 @@ class Diagnostic:
 class NextEditRequest(OfLanguage):
     """A request for what the user's last edits imply for the rest of a document.
 
+    `language`, `path`, `document` and `order` are as in `CompletionRequest`.
+
     Attributes:
         lines: Lines of the document, without their ends.
         edits: The edits, the latest last; at most `MAX_EDITS`.
-        language: LSP language identifier; "" if unknown.
-        path: Path within the workspace, for the model's file header; "" if unknown.
-        document: Opaque key of the document, which the host tells apart by client.
         diagnostics: What other tools report about the document, at most `MAX_DIAGNOSTICS`.
         refused: Fingerprints of the edits that the user refused in this document; none of them is found.
         invoked: Whether the request is manual: the best edit is found, unless it is probably wrong.
-        order: As in `CompletionRequest`.
         elsewhere: Lines of another document of the language. Unless there are none, edits are found only there, of what
             uses a name that lost its definition here; `refused` is about that document.
     """
@@ -147,5 +166,7 @@ class NextEdits:
 
 def fingerprint(old: Sequence[str], new: Sequence[str]) -> str:
     """Return a digest of the lines of an edit, which tells nothing about them."""
+    import hashlib  # noqa: PLC0415 - the process that parses does without it
+
     text = json.dumps([old, new]).encode()
     return hashlib.blake2b(text, digest_size=16).hexdigest()

@@ -12,25 +12,21 @@ from completion.cache.kv_sessions import KVSessions
 from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.decoding.constraints import open_grammar
-from completion.decoding.drafting_setup import keep_calibration, make_drafters
 from completion.decoding.joint_passes import JointPasses
-from completion.decoding.limits import PROCESSOR_NODES, Limits
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
-from completion.decoding.step_costs import keep_quicker_costs
+from completion.decoding.step_costs import PROCESSOR_NODES, keep_calibration, keep_quicker_costs, limits, make_drafters
 from completion.edits import NextEditRequest, NextEdits
 from completion.ending.mode import cursor_context
 from completion.errors import ParseLimitError
 from completion.memory import Held, MemoryPart
 from completion.model.loading import LoadedModel
+from completion.next_edit.candidates import replaced_lines
 from completion.next_edit.finder import next_edits
 from completion.next_edit.gate import Gate
 from completion.next_edit.judge import Judge
-from completion.next_edit.retyping import replaced_lines
 from completion.next_edit.writer import WRITTEN, EditWriter
-from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.edit_format import detect_edit_format
-from completion.prompt.fim_format import detect_format
 from completion.prompt.line_endings import normalised
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, PromptBudget, PromptPace
 from completion.prompt.planner import Prompt, PromptPlanner
@@ -50,13 +46,10 @@ class EngineSettings:
     """Settings of an engine.
 
     Attributes:
-        budget: Maximum number of tokens of each part of a prompt.
         full_prompt_s: Maximum time for a prompt of which nothing is cached, in seconds. On a slower machine the budget
             shrinks.
         cold_prompt_s: Maximum time that a request waits for a prompt that is mostly uncached, in seconds. If the full
             prompt would take longer, the request gets a short one; `Engine.prepare` computes the full one.
-        sessions: Bounds of the KV sessions.
-        workspace_bytes: Maximum memory of all workspaces.
         max_nodes: Maximum number of nodes of a draft tree, more on a GPU whose rows are nearly free; each step
             decides how many are worth their time.
         owner_of: Returns whose a document is, by its key.
@@ -104,16 +97,13 @@ class Engine(Completer):
         settings = settings or EngineSettings()
         self.passes = JointPasses(loaded.model)
         self._drafters = drafters or make_drafters(loaded, settings.max_nodes)
-        limits = Limits.of(self._drafters.costs, self.passes.joint_requests)
-        self.passes.joint_requests = limits.joint_requests
-        sessions = settings.sessions.longer(limits.longer)
-        fim_format = detect_format(loaded.tokenizer.special, loaded.name)
+        longer, self.passes.joint_requests = limits(self._drafters.costs, self.passes.joint_requests)
+        sessions = settings.sessions.longer(longer)
         max_tokens = sessions.max_prompt_tokens(loaded.model.shape.max_positions)
-        chat = ChatTemplate(loaded.folder, loaded.tokenizer.special)
-        planner = PromptPlanner(loaded.tokenizer, fim_format, max_tokens, parsing, chat)
+        planner = PromptPlanner.of(loaded.tokenizer, loaded.name, loaded.folder, max_tokens, parsing)
         self._max_nodes = max(settings.max_nodes, self._drafters.costs.max_nodes)
         self._judge, self._gate = Judge(loaded.model, loaded.tokenizer, planner), Gate.shipped()
-        self._pace = PromptPace(settings.budget, settings.full_prompt_s, limits.longer)
+        self._pace = PromptPace(settings.budget, settings.full_prompt_s, longer)
         self._cold_prompt_s = settings.cold_prompt_s
         self._sessions = KVSessions(
             loaded.model, sessions, self._pace.note, self.passes.take_turn, owner_of=settings.owner_of
@@ -191,16 +181,11 @@ class Engine(Completer):
         return self._sessions.languages()
 
     def _start(self, request: CompletionRequest, cancel: CancelToken, record: RunRecord) -> LocalTask:
-        """Plan the prompt, compute what the cache lacks of it, and open the grammar.
-
-        Raises:
-            CancelledError: Within one chunk of the prompt after `cancel`.
-        """
         self._parsing.watch(cancel, request.document)
         planned, prompt, session = self._plan(request)
         if self._is_cold(prompt, planned.cache, session):
             prompt = self._shortened(planned)
-        room = session.capacity - len(prompt.tokens) - len(prompt.forced) - self._max_nodes
+        room = session.cache.capacity - len(prompt.tokens) - len(prompt.forced) - self._max_nodes
         planned = replace(self._inside(planned, prompt), max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned)
         plan = session.prepare(prompt, planned.cache, cancel, FIRST_STEP_TOKENS)

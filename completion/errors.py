@@ -10,9 +10,10 @@ class DraftlineError(Exception):
 
     Attributes:
         code: Stable, machine-readable name, used in HTTP errors and status notifications.
+        status: HTTP status in draftline's own interface.
     """
 
-    code = "draftline_error"
+    code, status = "draftline_error", 500
 
     @property
     def logged(self) -> str:
@@ -23,13 +24,13 @@ class DraftlineError(Exception):
 class ConfigurationError(DraftlineError):
     """A setting has a value that cannot be used."""
 
-    code = "configuration"
+    code, status = "configuration", 422
 
 
 class ModelError(DraftlineError):
     """A model cannot be found, read, verified or run."""
 
-    code = "model"
+    code, status = "model", 503
 
 
 class ModelNotFoundError(ModelError):
@@ -71,7 +72,7 @@ class PermissionsError(DraftlineError):
 class EngineUnavailableError(DraftlineError):
     """The engine host could not be started or does not answer."""
 
-    code = "engine_unavailable"
+    code, status = "engine_unavailable", 503
 
 
 class EngineSilentError(EngineUnavailableError):
@@ -99,19 +100,19 @@ class RemoteInterruptedError(RemoteServerError):
 class PromptTooLongError(DraftlineError):
     """A prompt does not fit the KV session, even after trimming."""
 
-    code = "prompt_too_long"
+    code, status = "prompt_too_long", 422
 
 
 class ConversationError(DraftlineError):
     """The model has no chat template, or its template refuses the conversation."""
 
-    code = "conversation"
+    code, status = "conversation", 422
 
 
 class DocumentRefusedError(DraftlineError):
     """A document is refused, because earlier hosts ended while they processed it."""
 
-    code = "document_refused"
+    code, status = "document_refused", 422
 
 
 class ParseLimitError(DraftlineError):
@@ -123,7 +124,7 @@ class ParseLimitError(DraftlineError):
 class CancelledError(DraftlineError):
     """The request was cancelled: its client closed the stream or sent a newer request."""
 
-    code = "cancelled"
+    code, status = "cancelled", 409
 
 
 class GrammarError(DraftlineError):

@@ -84,7 +84,6 @@ class OfLanguage:
 
     Attributes:
         language: What a client calls the language, which becomes the identifier that draftline knows it by.
-        path: Path of the document.
     """
 
     __slots__ = ()

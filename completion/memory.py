@@ -94,10 +94,8 @@ def trim_heap() -> None:
 def drop_library(name: str) -> None:
     """Return the pages of loaded libraries that are as they are in the file. What is used again is read from it again.
 
-    Pages that the loader has written, with addresses, stay. Without effect outside of Linux.
-
-    Args:
-        name: A part of the libraries' paths: a file or a folder.
+    Pages that the loader has written, with addresses, stay. Without effect outside of Linux. `name` is a part of the
+    libraries' paths: a file or a folder.
     """
     if sys.platform == "linux":
         for (start, size), access, file in mapped_spans():

@@ -1,4 +1,4 @@
-"""Folders of draftline's files: caches, the engine's socket, learned state. An environment variable moves each.
+"""draftline's version, and the folders of its files: caches, sockets, learned state. A variable moves each.
 
 A user's home may be shared by machines, so what belongs to one of them is in a folder of its own there. A user without
 a home, as in many containers, has a private folder among the temporary files.
@@ -24,6 +24,16 @@ from platformdirs import PlatformDirs
 from completion.errors import PermissionsError, StorageError
 
 _DIRS = PlatformDirs("draftline", appauthor=False)
+
+
+def version() -> str:
+    """Return the installed version, or "source" if draftline runs from a checkout that is not installed."""
+    from importlib import metadata  # noqa: PLC0415 - its import would delay the answer to `initialize`
+
+    try:
+        return metadata.version("draftline")
+    except metadata.PackageNotFoundError:
+        return "source"
 
 
 def cache_dir() -> Path:
@@ -70,11 +80,9 @@ def runtime_dir() -> Path:
 
 @contextmanager
 def writing_to(folder: Path, variable: str) -> Iterator[None]:
-    """Turn the system's error about one of draftline's own files into one that says what to do.
+    """Turn the system's error about a file in one of draftline's own folders into one that says what to do.
 
-    Args:
-        folder: Folder that the block writes to.
-        variable: Environment variable that moves this folder.
+    An environment variable moves the folder.
 
     Raises:
         StorageError: The folder or a file in it cannot be created or written.

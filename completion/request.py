@@ -120,18 +120,13 @@ class CompletionRequest(OfLanguage):
         deleted_here: Whether the last of these hunks is what was deleted at the cursor.
         outline: Whether the prompt contains the imports and open scopes of a long document above its window.
         names: Names that the editor's language servers know at the cursor; other names become less likely there.
-        mode: Extent of the completion.
         suggestions: Maximum number of suggestions. The first is the one of plain decoding. If that one is dropped in a
             manual request, or because it repeats the lines below, an alternative takes its place.
-        alternatives: Source of the other suggestions.
         max_tokens: Maximum number of generated tokens, without those of the healed run.
         max_bytes: Maximum number of generated UTF-8 bytes.
         max_lines: Maximum number of lines with text; 0 for no bound.
         time_budget_ms: Time after which decoding stops at the next step; 0 for no bound.
-        sampling: Parameters of drawing a token.
         layout: Order of prefix and suffix; None for the model's own.
-        cache: Reuse of cached keys and values.
-        grammar: Use of the language's grammar.
         drafting: Whether drafters guess tokens. They change the speed, and no text of int8 or q4 with the cache mode
             EXACT. In bfloat16 and float32, logits of more rows round otherwise, so the text may differ at a near tie;
             with PIE it depends on what earlier requests left in the cache.
@@ -246,8 +241,6 @@ class CompletionEvent:
     """One event of the stream: the suggestions so far.
 
     Attributes:
-        suggestions: All suggestions so far, in order.
-        done: Whether this is the last event.
         stop_reason: Reason why the first suggestion ended; None before the last event.
         dropped: Reason why a finished request has no suggestion; "" otherwise.
         statistics: Counts and times so far; None while the first suggestion grows.

@@ -22,7 +22,7 @@ from benchmarks.drafting.difference import recorded
 from benchmarks.figures import percentile, ratio
 from completion.backend import BACKENDS, Backend
 from completion.cancellation import CancelToken
-from completion.decoding.drafting_setup import make_drafters
+from completion.decoding.step_costs import make_drafters
 from completion.engine import Engine, product_settings
 from completion.instruct import edit_request
 from completion.model.loading import load_model

@@ -13,7 +13,7 @@ from benchmarks.names.places import NAME, Place
 from benchmarks.quality.rows import ROWS
 from benchmarks.quality.tasks import Task
 from completion.cancellation import CancelToken
-from completion.decoding.known_names import KnownNames, NameState, known_names
+from completion.decoding.constraints import KnownNames, NameState, known_names
 from completion.engine import Engine
 from completion.request import Closing, CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.context import WorkspaceContext

@@ -98,8 +98,7 @@ class Judgements:
         name = json.dumps([state.record, state.number, candidate.line, candidate.old, candidate.new])
         if (found := self.known.get(name)) is not None:
             return Judgement(np.array(found["new"]), np.array(found["old"]), found["shared"])
-        lines = state.elsewhere or state.lines
-        question = self.judge.question(lines, state.edits, candidate, path=state.path, language=state.language)
+        question = self.judge.question(state.request(), candidate)
         if question.is_too_long:
             return None
         made = self.judge.judge(question, session, CancelToken())
@@ -121,8 +120,7 @@ def labelled(replays: Sequence[Sequence[State]]) -> Iterator[Row]:
     for replay in replays:
         seen: set[Key] = set()
         for state in replay:
-            sought = (state.lines, state.edits, state.language, IN_PROCESS)
-            for proposal in proposals(*sought, elsewhere=state.elsewhere, path=state.path):
+            for proposal in proposals(state.request(), IN_PROCESS):
                 name = key(state, proposal.candidate)
                 yield Row(state, proposal, state.outcome(proposal.candidate), name not in seen)
                 seen.add(name)

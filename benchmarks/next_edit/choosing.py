@@ -15,9 +15,9 @@ from benchmarks.gate.__main__ import auc
 from benchmarks.next_edit.replay import Outcome, State
 from benchmarks.next_edit.training import Row, folds, half, judged_by, train_gate
 from completion.edits import NextEdit
-from completion.next_edit.candidate import Candidate
 from completion.next_edit.finder import without_overlaps
 from completion.next_edit.gate import JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
+from completion.next_edit.rewrites import Candidate
 
 THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(2, 19))
 """Thresholds to choose from."""

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.next_edit.choosing import Way, rows_by_state, share, visible
 from benchmarks.next_edit.replay import Later, Outcome, State, session, states
 from benchmarks.next_edit.training import Row
-from completion.next_edit.candidate import words
+from completion.next_edit.rewrites import words
 
 MAX_PAIRS = 40
 """Maximum number of other files that are open beside one."""

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from benchmarks.next_edit.replay import State
 from benchmarks.quality.tasks import apply_edit
 from completion.language_ids import language_of
-from completion.next_edit.candidate import Candidate
+from completion.next_edit.rewrites import Candidate
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import TextLines
 

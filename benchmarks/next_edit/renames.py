@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.data import read_records
-from completion.edits import LineEdit, NextEdit
+from completion.edits import LineEdit, NextEdit, NextEditRequest
 from completion.next_edit.finder import without_overlaps
 from completion.next_edit.gate import SHOWN_FROM, Gate
 from completion.next_edit.proposals import proposals
@@ -36,8 +36,9 @@ def renamed(record: Mapping[str, Any]) -> Counter[str] | None:
     if at is None:
         return None
     lines = (record["prefix"] + record["reference"] + record["suffix"]).split("\n")
-    edits = [LineEdit(at, (old[at],), (new[at],))]
-    found = proposals(new, edits, record["language"], IN_PROCESS, elsewhere=lines, path=defining["path"])
+    edits = (LineEdit(at, (old[at],), (new[at],)),)
+    asked = NextEditRequest(tuple(new), edits, record["language"], defining["path"], elsewhere=tuple(lines))
+    found = proposals(asked, IN_PROCESS)
     chances = [Gate.shipped().rules.probability(each.rule_features()) for each in found]
     likely = [
         NextEdit(each.candidate.line, each.candidate.old, each.candidate.new, chance)

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from benchmarks.quality.tasks import apply_edit
-from completion.edits import LineEdit
-from completion.next_edit.candidate import Candidate
+from completion.edits import LineEdit, NextEditRequest
+from completion.next_edit.rewrites import Candidate
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import TextLines
 
@@ -60,6 +60,10 @@ class State:
     edits: tuple[LineEdit, ...]
     later: tuple[Later, ...]
     elsewhere: tuple[str, ...] = ()
+
+    def request(self) -> NextEditRequest:
+        """Return the request for what the edits imply."""
+        return NextEditRequest(self.lines, self.edits, self.language, self.path, elsewhere=self.elsewhere)
 
     def outcome(self, candidate: Candidate) -> Outcome:
         """Return what a candidate turns out to be."""

@@ -16,8 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.next_edit.replay import Later, State
-from completion.changed_span import changed_span
-from completion.edits import LineEdit
+from completion.edits import LineEdit, changed_span
 from completion.language_ids import language_of
 
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")

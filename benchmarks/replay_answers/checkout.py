@@ -20,8 +20,8 @@ from typing import Any
 from completion import engine
 from completion.cancellation import CancelToken
 from completion.decoding.attempt import OWN_ENDS, Attempt
-from completion.decoding.constraints import Constraints, ConstraintState
-from completion.decoding.decoder import NO_TOKEN, Step
+from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintState
+from completion.decoding.decoder import Step
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.grammar.grammar import Grammars

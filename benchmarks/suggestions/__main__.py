@@ -39,7 +39,7 @@ from benchmarks.quality.sets import open_tasks
 from benchmarks.quality.tasks import Task, distinct, sample
 from benchmarks.suggestions.report import DEFAULT, Answer, figures, print_tables
 from completion.cancellation import CancelToken
-from completion.decoding.drafting_setup import make_drafters
+from completion.decoding.step_costs import make_drafters
 from completion.engine import Engine, product_settings
 from completion.grammar.constraint import GrammarConstraint
 from completion.host.process.address import normal_model

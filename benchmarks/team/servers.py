@@ -16,7 +16,7 @@ from benchmarks.team.typist import Desk
 from benchmarks.team.vllm_process import VllmProcess
 from completion.cancellation import CancelToken
 from completion.errors import CancelledError
-from completion.host.process.endpoint import Endpoint
+from completion.host.process.address import Endpoint
 from completion.model.store.gguf_source import with_safetensors
 from completion.model.store.model_store import prepare
 from completion.progress import silent

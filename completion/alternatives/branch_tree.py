@@ -1,12 +1,12 @@
-"""Decodes several branches together: each is a path of one tree of scored rows after the cache's past.
+"""Decodes several branches together: on the local model each is a path of one tree of scored rows after the past.
 
 A pass over a few rows costs hardly more than a pass over one row, so branches that share their start cost about as
-much together as the longest of them alone.
+much together as the longest of them alone. On a server each is a request of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,7 +15,7 @@ import numpy as np
 from completion.cache.kv_session import KVSession
 from completion.cancellation import NEVER, CancelToken
 from completion.decoding.attempt import Attempt, Branch
-from completion.decoding.decoder import Decoder, Proposal
+from completion.decoding.decoder import Decoder, Proposal, Step
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.model.logits import RowSlice
@@ -30,8 +30,6 @@ class GrowingBranch:
     """A branch that is generated.
 
     Attributes:
-        attempt: The attempt.
-        decoder: Its source of tokens.
         rows: Rows of its tokens after the past, except the anchor's.
         anchor: Its last token, which the next step scores.
     """
@@ -49,7 +47,6 @@ class BranchTree:
         model: The model, whose passes other requests may share.
         session: KV session with the trunk; `close` restores it.
         root: Number of its tokens that all branches share.
-        cancel: Ends a step early.
     """
 
     def __init__(self, model: JointPasses, session: KVSession, root: int, cancel: CancelToken = NEVER) -> None:
@@ -85,10 +82,8 @@ class BranchTree:
     def step(self, goes_on: Callable[[Attempt], bool]) -> None:
         """Generate tokens of each branch in one pass, and remove the branches that ended.
 
-        Branches for which the cache has no room are removed unfinished.
-
-        Args:
-            goes_on: Returns whether a branch that has not ended is still wanted.
+        Branches for which the cache has no room are removed unfinished, and those that are no longer wanted, as
+        `goes_on` tells.
 
         Raises:
             CancelledError: Within the pass; no branch has changed.
@@ -142,8 +137,7 @@ class BranchTree:
 
     def _make_room(self) -> None:
         """Remove the last branches if the next step might not fit."""
-        cache = self._session.cache
-        while self._branches and cache.length + cache.kept + MAX_STEP_ROWS > self._session.capacity:
+        while self._branches and not self._session.has_room(MAX_STEP_ROWS):
             self._branches.pop()
             self._drop_rows()
 
@@ -161,3 +155,35 @@ def _layout(
         tokens += [branch.anchor, *proposal.tree.tokens.tolist()]
         parents += [branch.rows[-1] if branch.rows else -1, *(proposal.tree.parents + anchor + 1).tolist()]
     return np.array(tokens, dtype=np.int32), np.array(parents, dtype=np.int32), anchors
+
+
+class SeparateBranches:
+    """Branches that are generated side by side. Their sources run from the first step on."""
+
+    def __init__(self, attempts: Sequence[Attempt], cancel: CancelToken) -> None:
+        self._steps: dict[Attempt, Generator[Step]] = {each: each.source.steps(cancel) for each in attempts}
+
+    @property
+    def growing(self) -> list[Attempt]:
+        """The branches that have not ended."""
+        return list(self._steps)
+
+    def step(self, goes_on: Callable[[Attempt], bool]) -> None:
+        """Add the next token of each branch, and remove the branches that ended or are no longer wanted.
+
+        Raises:
+            CancelledError: Between two steps.
+        """
+        for attempt, steps in list(self._steps.items()):
+            step = next(steps, None)
+            attempt.end() if step is None else attempt.add(step)
+            if attempt.stop is not None or not goes_on(attempt):
+                self._drop(attempt)
+
+    def close(self) -> None:
+        """End the sources of all branches."""
+        for attempt in self.growing:
+            self._drop(attempt)
+
+    def _drop(self, attempt: Attempt) -> None:
+        self._steps.pop(attempt).close()

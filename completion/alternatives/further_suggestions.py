@@ -6,8 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from completion.alternatives.branch_tree import BranchTree
-from completion.alternatives.separate_branches import SeparateBranches
+from completion.alternatives.branch_tree import BranchTree, SeparateBranches
 from completion.alternatives.superposed import superposed_drafts
 from completion.cancellation import CancelToken
 from completion.decoding.attempt import Attempt, Branch

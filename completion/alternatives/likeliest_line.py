@@ -90,7 +90,6 @@ class _Best:
     """The likeliest attempt so far that has ended.
 
     Attributes:
-        attempt: The attempt.
         total: Log-probability of its text, with the weight of what the last edits tell.
         most_gain: Maximum that such a weight adds to a log-probability.
     """

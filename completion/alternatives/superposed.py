@@ -48,7 +48,6 @@ class Draft:
     Attributes:
         tokens: Tokens so far, including a stop token.
         log_probabilities: Log-probability of each token after the mixtures before it.
-        state: State of the constraints after them.
         score: Sum of the interpolated log-probabilities.
     """
 
@@ -116,7 +115,7 @@ class _Superposition:
                 yield Draft((*draft.tokens, token), (*draft.log_probabilities, log_probability), state, score)
 
     def _has_ended(self, draft: Draft) -> bool:
-        if draft.tokens[-1] in self._task.tokenizer.stop_ids or not self._mixtures.have_room:
+        if draft.tokens[-1] in self._task.tokenizer.stop_ids or not self._task.session.has_room(MAX_STEP_ROWS):
             return True
         output = OutputText(len(self._task.prompt.forced))
         for token in draft.tokens:
@@ -142,12 +141,6 @@ class _Mixtures:
         self._best = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32)
         self._scores: FloatArray | None = None
 
-    @property
-    def have_room(self) -> bool:
-        """Whether the cache has room for another pass."""
-        cache = self._task.session.cache
-        return cache.length + cache.kept + MAX_STEP_ROWS <= self._task.session.capacity
-
     def advance(self, drafts: Sequence[Draft], cancel: CancelToken) -> None:
         """Go on to the mixture of the drafts' last tokens."""
         if drafts[0].tokens:
@@ -161,7 +154,7 @@ class _Mixtures:
         logits = self._logits
         if logits is None:
             known = self._first.top_tokens[row]
-            if not any(state.forced.remaining for state in (known.state, *(draft.state for draft in drafts))):
+            if not any(state.forced for state in (known.state, *(draft.state for draft in drafts))):
                 self._best, self._scores = (known.tokens, known.log_probabilities), None
                 return
             logits, row = self._scored_again(row, cancel), 0

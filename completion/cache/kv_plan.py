@@ -80,13 +80,9 @@ def plan_pie(
 ) -> CachePlan:
     """Keep the common prefix, and reuse every other run of equal tokens, whatever its position in the cache.
 
-    Args:
-        cached: Tokens in the cache.
-        new: Tokens of the new prompt.
-        repair_tokens: Number of first tokens of each run after the common prefix that are computed again, because
-            their hidden states depend most on the tokens before the run.
-        always_compute: Positions in `new` that are computed if they are after the common prefix: the FIM format's
-            special tokens, which get the most attention.
+    The first `repair_tokens` of each run after the common prefix are computed again, because their hidden states depend
+    most on the tokens before the run; so are the positions to compute always: those of the FIM format's special tokens,
+    which get the most attention.
     """
     old_tokens, new_tokens = np.asarray(cached, dtype=np.int32), np.asarray(new, dtype=np.int32)
     common = common_prefix(old_tokens, new_tokens)

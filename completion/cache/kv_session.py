@@ -35,14 +35,6 @@ TakeTurn = Callable[[CancelToken], None]
 """Callback that returns once a prompt may be computed, or soon after the request's token is cancelled."""
 
 
-def ignore_chunk(_tokens: int, _seconds: float) -> None:
-    """Do nothing: the default callback."""
-
-
-def at_once(_cancel: CancelToken) -> None:
-    """Do nothing: the default callback of a session whose requests share the model with no others."""
-
-
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
     """Bounds of the KV sessions.
@@ -86,42 +78,22 @@ class KVSession:
     """The cache of one document and the tokens in it.
 
     Attributes:
-        cache: Keys and values.
         dead_ends: What texts that were sampled after the last prompt taught of the grammar's dead ends.
         tokens: Token of each slot; HOLE for a slot with no valid content.
         edits: Number of edits before its slot that each reused token has outlived, at least 1 if it was rounded; 0 is
             exact.  # [len(tokens)]
         budget: Budget of the document's prompts, chosen while the cache is empty; None before.
-        language: LSP language identifier of the document.
         in_background: Whether nobody waits for it, so that it is closed before the others.
         longest_chunk_ms: Time of the slowest chunk of the last prompt.
         used_s: Time of its last opening, in seconds.
     """
 
-    __slots__ = (
-        "_is_exact",
-        "_model",
-        "_movable",
-        "_note_chunk",
-        "_settings",
-        "_take_turn",
-        "budget",
-        "cache",
-        "dead_ends",
-        "edits",
-        "in_background",
-        "language",
-        "longest_chunk_ms",
-        "tokens",
-        "used_s",
-    )
-
     def __init__(
         self,
         model: CausalModel,
         settings: SessionSettings,
-        note_chunk: NoteChunk = ignore_chunk,
-        take_turn: TakeTurn = at_once,
+        note_chunk: NoteChunk = lambda _tokens, _seconds: None,
+        take_turn: TakeTurn = lambda _cancel: None,
     ) -> None:
         self._model = model
         self._settings = settings
@@ -216,10 +188,9 @@ class KVSession:
         inexact = np.int32(self.edits.any())
         self.edits = np.append(self.edits, np.full(len(tokens), inexact, dtype=np.int32))
 
-    @property
-    def capacity(self) -> int:
-        """Maximum number of slots."""
-        return self.cache.capacity
+    def has_room(self, rows: int) -> bool:
+        """Return whether that many more rows fit after the kept ones."""
+        return self.cache.length + self.cache.kept + rows <= self.cache.capacity
 
     def reopen(self, length: int) -> list[int]:
         """Turn the slots from `length` on into a chain of rows again; return their tokens."""

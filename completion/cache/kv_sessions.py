@@ -7,18 +7,10 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
-from completion.cache.kv_session import (
-    BACKGROUND_TOKENS,
-    KVSession,
-    NoteChunk,
-    SessionSettings,
-    TakeTurn,
-    at_once,
-    ignore_chunk,
-)
+from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession, NoteChunk, SessionSettings, TakeTurn
 from completion.memory import Held
 from completion.model.causal_model import CausalModel
 
@@ -26,33 +18,23 @@ IN_USE_S = 10.0
 """Time since a session's last request up to which its user is taken to be typing, in seconds."""
 
 
+@dataclass(slots=True, eq=False)
 class KVSessions:
     """The KV sessions of all documents, under one memory budget.
 
-    Args:
-        model: The model whose keys and values are cached.
-        settings: Bounds of the sessions.
-        note_chunk: Callback for every chunk of a prompt that was computed.
+    Attributes:
         take_turn: Callback before a prompt is computed, in which other sessions may be opened.
-        clock: Seconds of a monotonic clock.
         owner_of: Returns whose a document is. Where the memory is shared, somebody types in the last one of each owner.
     """
 
-    def __init__(
-        self,
-        model: CausalModel,
-        settings: SessionSettings,
-        note_chunk: NoteChunk = ignore_chunk,
-        take_turn: TakeTurn = at_once,
-        clock: Callable[[], float] = time.monotonic,
-        owner_of: Callable[[str], str] = str,
-    ) -> None:
-        self._model = model
-        self._settings = settings
-        self._note_chunk, self._take_turn = note_chunk, take_turn
-        self._clock, self._owner_of = clock, owner_of
-        self._sessions: OrderedDict[str, KVSession] = OrderedDict()
-        self._pins: Counter[str] = Counter()
+    model: CausalModel
+    settings: SessionSettings
+    note_chunk: NoteChunk = lambda _tokens, _seconds: None
+    take_turn: TakeTurn = lambda _cancel: None
+    clock: Callable[[], float] = time.monotonic
+    owner_of: Callable[[str], str] = str
+    _sessions: OrderedDict[str, KVSession] = field(default_factory=OrderedDict)
+    _pins: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
     def pinned(self, document: str) -> Iterator[None]:
@@ -67,18 +49,16 @@ class KVSessions:
     def open(self, document: str, *, in_background: bool = False) -> KVSession:
         """Return the session of a document, a new one if it has none; it becomes the most recently used one.
 
-        Args:
-            document: Key of the session.
-            in_background: Whether its prompts give way at once to other requests, which do not need their tokens.
+        In the background, its prompts give way at once to other requests, which do not need their tokens.
         """
-        settings = self._settings
+        settings = self.settings
         if in_background:
             settings = replace(settings, chunk_tokens=BACKGROUND_TOKENS, abandons_chunks=True)
         session = self._sessions.pop(document, None)
         if session is None:
-            session = KVSession(self._model, settings, self._note_chunk, self._take_turn)
+            session = KVSession(self.model, settings, self.note_chunk, self.take_turn)
         self._sessions[document] = session
-        session.in_background, session.used_s = in_background, self._clock()
+        session.in_background, session.used_s = in_background, self.clock()
         for key, other in self._sessions.items():
             if session.used_s - other.used_s > IN_USE_S and key not in self._pins:
                 other.cache.shrink()
@@ -92,7 +72,7 @@ class KVSessions:
         """
         typing = sum(self._is_in_use(self._sessions[document]) for document in self._last_ones())
         held_bytes, tokens = self._held_bytes(), sum(len(each.tokens) for each in self._sessions.values())
-        return self._settings.budget_bytes / typing / held_bytes * tokens if typing * held_bytes * tokens else math.inf
+        return self.settings.budget_bytes / typing / held_bytes * tokens if typing * held_bytes * tokens else math.inf
 
     def languages(self) -> set[str]:
         """Return the languages of the documents."""
@@ -115,7 +95,7 @@ class KVSessions:
 
         A session that nobody waits for is closed at once. Those of running requests stay, even beyond the budget.
         """
-        while self._held_bytes() > self._settings.budget_bytes:
+        while self._held_bytes() > self.settings.budget_bytes:
             *others, _ = self._sessions
             others = [each for each in others if each not in self._pins]
             if not others:
@@ -135,10 +115,10 @@ class KVSessions:
     def _last_ones(self) -> Collection[str]:
         """Return the last document of each owner, all documents if the memory is not shared."""
         found = [document for document, session in self._sessions.items() if not session.in_background]
-        return {self._owner_of(document): document for document in found}.values() if self._settings.shared else found
+        return {self.owner_of(document): document for document in found}.values() if self.settings.shared else found
 
     def _is_in_use(self, session: KVSession) -> bool:
-        return self._settings.shared and self._clock() - session.used_s < IN_USE_S
+        return self.settings.shared and self.clock() - session.used_s < IN_USE_S
 
     def _held_bytes(self) -> int:
         return sum(session.cache.size_bytes for session in self._sessions.values())

@@ -11,12 +11,11 @@ from typing import Protocol
 import numpy as np
 
 from completion.cancellation import CancelToken
-from completion.decoding.constraints import Constraints, ConstraintState
-from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
-from completion.decoding.output_text import OutputText
+from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintState
+from completion.decoding.decoder import Step, TopTokens
+from completion.decoding.output_text import OutputText, suggestion_ends
 from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules
-from completion.decoding.suggestion_ends import suggestion_ends
 from completion.ending.context import Context
 from completion.ending.decision import replaced_by
 from completion.ending.extent import first_line, line_end
@@ -36,10 +35,7 @@ class Branch:
 
     Attributes:
         start: Number of the attempt's tokens before it, which the branch shares.
-        token: The other token.
-        log_probability: Log-probability of the token.
         total: Log-probability of the tokens up to this one.
-        state: State of the constraints after the token.
     """
 
     start: int
@@ -50,13 +46,7 @@ class Branch:
 
 
 class TokenSource(Protocol):
-    """Where the tokens of an attempt come from: the local model or a server.
-
-    Attributes:
-        constraints: Constraints on the tokens.
-        stop_ids: Stop tokens.
-        tokens: Tokens that it has emitted so far.
-    """
+    """Where the tokens of an attempt come from: the local model or a server."""
 
     constraints: Constraints
     stop_ids: frozenset[int]
@@ -76,10 +66,7 @@ class Attempt:
 
     Attributes:
         request: The request, with plain line feeds.
-        context: The document around the cursor.
         source: Source of the tokens; of a branch, those after its first own token.
-        output: The text so far.
-        rules: Stop rules.
         record: Counts and times of the whole request.
         log_probabilities: Log-probability of each token; a branch includes the tokens that it shares.
         top_tokens: The likeliest tokens at the position of each token, of a stop token too; empty if it is not known.
@@ -101,10 +88,8 @@ class Attempt:
     def stream(self, cancel: CancelToken, after_token: Callable[[], None] = lambda: None) -> Iterator[str]:
         """Generate the text; yield `shown` when it has grown, or after each step if the client hears of all.
 
-        Args:
-            cancel: Ends it.
-            after_token: Called after each token; it may let `shown` grow. The result keeps what is shown, so that must
-                not depend on how many tokens a step has.
+        `after_token` is called after each token; it may let `shown` grow. The result keeps what is shown, so that must
+        not depend on how many tokens a step has.
 
         Raises:
             CancelledError: Between two steps.

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
 
 from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
-from completion.decoding.constraints import FREE, Constraints, ConstraintState
+from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintState
 from completion.model.causal_model import CausalModel, Logits
 from completion.model.sampling import SampledText, draw
+from completion.prompt.healing import missing_after
 from completion.request import Sampling
 from drafting.arrays import FloatArray, IntArray
 from drafting.draft_budget import ALONE, SharedStep
 from drafting.draft_tree import ROOT, DraftTree
 from drafting.session import DraftingSession
-from drafting.verifier import ANCHOR_ROW, AcceptedPath, accept_path
-
-NO_TOKEN = -1
-"""Stands for a token where the constraints allow none; decoding ends there."""
+from drafting.verifier import ANCHOR_ROW, accept_path
 
 RECYCLED_TOKENS = 8
 """Number of likeliest next tokens of each scored row that the drafters see."""
@@ -33,7 +32,6 @@ class TopTokens:
     """The likeliest tokens at one position of a text.
 
     Attributes:
-        taken: Token that was taken there.
         tokens: Likeliest tokens, best first.  # [RECYCLED_TOKENS]
         log_probabilities: Log-probability of each under the model, before constraints.  # [RECYCLED_TOKENS]
         state: State of the constraints before the position.
@@ -54,8 +52,6 @@ class Step:
         drafters: Name of the drafter that guessed each token, or "model".
         log_probabilities: Log-probability of each token under the model, given the forced bytes, before the grammar.
         drafted: Number of draft nodes that were scored.
-        drafting_ms: Time spent on drafting.
-        top_tokens: Likeliest tokens at the position of each token.
         rows: Scored rows of the anchor and of all tokens except the last, which is the next anchor.
     """
 
@@ -76,7 +72,6 @@ class Proposal:
         tree: Draft tree of the guesses that the constraints allow.
         states: State of the constraints after the anchor and after each node.  # [1 + nodes]
         shared: What else the step was expected to score.
-        drafting_ms: Time spent on drafting.
         ready: Time when the draft was ready, by `time.perf_counter`.
     """
 
@@ -92,18 +87,12 @@ class Decoder:
     """Generates the tokens of one attempt after a prompt.
 
     Attributes:
-        model: The model.
         session: KV session with the prompt, of which the last token and perhaps a few before it are missing.
-        prompt: The prompt's tokens.
-        constraints: Constraints on the next token.
         drafter: Source of guesses; None for plain decoding.
         forced_tokens: Tokenises the forced bytes, whose tokens are the first guesses.
-        sampling: Parameters of drawing a token.
-        stop_ids: Stop tokens.
         state: State of the constraints after the tokens so far.
         company: Returns what other requests' rows the next step is expected to score.
         text: What is known of the dead ends of the grammar; None unless the text is sampled within one.
-        tokens: Emitted tokens so far.
     """
 
     model: CausalModel
@@ -152,12 +141,7 @@ class Decoder:
         return Proposal(tree, states, shared, 1e3 * (proposed - started), time.perf_counter())
 
     def accept(self, proposal: Proposal, logits: Logits) -> Step:
-        """Emit the accepted path of a scored proposal.
-
-        Args:
-            proposal: The scored proposal.
-            logits: Logits of the anchor and of each node.  # [1 + nodes]
-        """
+        """Emit the accepted path of a proposal by the logits of the anchor and of each node.  # [1 + nodes]."""
         tree, states = proposal.tree, proposal.states
         path = accept_path(tree, self._chooser(logits, tree, states), self.stop_ids | {NO_TOKEN})
         verified = time.perf_counter()
@@ -167,52 +151,42 @@ class Decoder:
             step_ms = 1e3 * (verified - proposal.ready) if scored_alone and ran_alone else 0.0
             self.drafter.observe(tree, logits.top(RECYCLED_TOKENS)[0], path, step_ms)
         drafting_ms = proposal.drafting_ms + 1e3 * (time.perf_counter() - verified)
-        log_probabilities = self._log_probabilities(logits, path, states)
-        top_tokens = _top_tokens(logits, path, states, log_probabilities)
-        log_probabilities = self._charged(log_probabilities, top_tokens)
-        top_tokens = tuple(self._with_costs(top) if top.state.name else top for top in top_tokens)
-        self.state = self._after(path, states)
+        emitted = zip(path.rows, path.tokens, strict=True)
+        scored = [self._scored(logits, row, token, states[row]) for row, token in emitted]
+        log_probabilities = tuple(log_probability for log_probability, _ in scored)
+        top_tokens = tuple(top for _, top in scored if top is not None)
+        self.state = self.constraints.after(states[path.rows[-1]], path.tokens[-1])
         self.tokens += path.tokens
         return Step(path.tokens, path.drafters, log_probabilities, len(tree), drafting_ms, top_tokens, path.rows)
 
-    def _log_probabilities(
-        self, logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState]
-    ) -> tuple[float, ...]:
-        """Return the log-probability of each emitted token among those that the forced bytes allow."""
+    def _scored(self, logits: Logits, row: int, token: int, state: ConstraintState) -> tuple[float, TopTokens | None]:
+        """Return the log-probability of an emitted token less its cost, and the likeliest tokens there.
 
-        def of(row: int, token: int) -> float:
-            candidates = self.constraints.candidates(states[row])
-            if candidates is None and token != NO_TOKEN:
-                return _score(logits, row, token) - logits.log_sum(row)
-            return log_probability(logits.row(row), token, candidates)
-
-        return tuple(of(row, token) for row, token in zip(path.rows, path.tokens, strict=True))
-
-    def _charged(self, values: Sequence[float], tops: Sequence[TopTokens]) -> tuple[float, ...]:
-        """Return the log-probability of each emitted token less its cost. NO_TOKEN has no top."""
-        costs = [self.constraints.cost(top.state, top.taken) for top in tops]
-        return (*(value - cost for value, cost in zip(values, costs, strict=False)), *values[len(tops) :])
-
-    def _with_costs(self, top: TopTokens) -> TopTokens:
-        costs = [self.constraints.cost(top.state, token) for token in top.tokens.tolist()]
-        return replace(top, log_probabilities=top.log_probabilities - np.array(costs, dtype=np.float32))
+        Only tokens that agree with the text before the cursor count, because the user has typed that text, however
+        unlikely the model finds it.
+        """
+        if token == NO_TOKEN:
+            return -math.inf, None
+        total, (ids, scores) = log_sum(logits, row, self.constraints.candidates(state)), logits.top(RECYCLED_TOKENS)
+        likely = scores[row] - total
+        if state.name:
+            likely -= np.array([self.constraints.cost(state, each) for each in ids[row].tolist()], dtype=np.float32)
+        at = np.flatnonzero(ids[row] == token)  # one of the best tokens needs no copy of the row
+        score = float(scores[row][at[0]] if len(at) else logits.row(row)[token])
+        return score - total - self.constraints.cost(state, token), TopTokens(token, ids[row], likely, state)
 
     def _guess(self, state: ConstraintState, shared: SharedStep) -> DraftTree:
         """Draft a tree: first the most likely tokens of the forced bytes, then the drafters' guesses."""
         if self.drafter is None:
             return DraftTree.empty()
-        certain = self.forced_tokens(state.forced.remaining)[:-1] if state.forced.remaining else ()
+        certain = self.forced_tokens(state.forced)[:-1] if state.forced else ()
         after: ConstraintState | None = state
         for token in certain:
             after = self.constraints.advance(after, token, is_guess=True) if after else None
         if after is None:
             certain, after = (), state
-        forced = after.forced
-        allowed = (
-            (lambda token: forced.advance(self.constraints.token_bytes(token)) is not None)
-            if forced.remaining
-            else None
-        )
+        forced, data = after.forced, self.constraints.token_bytes
+        allowed = (lambda token: missing_after(data(token), forced) is not None) if forced else None
         guesses = self.drafter.propose([*self.prompt, *self.tokens, *certain], allowed, shared)
         return guesses.after(certain, "healing") if certain else guesses
 
@@ -239,7 +213,7 @@ class Decoder:
             if greedy is not None and (state.free or self.constraints.takes(state, int(greedy[row]))):
                 return int(greedy[row])
             depth = 0 if row == ANCHOR_ROW else int(tree.depths[row - 1])
-            allowed = None if state.grammar is None else _allowed_by(self.constraints, state)
+            allowed = None if state.grammar is None else partial(self.constraints.allow, state)
             candidates = self.constraints.candidates(state)
             cost = partial(self.constraints.cost, state) if state.name else None
             drawn = draw(logits.row(row), self.sampling, length + depth, candidates, allowed, cost, self.text)
@@ -247,47 +221,11 @@ class Decoder:
 
         return choose
 
-    def _after(self, path: AcceptedPath, states: Sequence[ConstraintState]) -> ConstraintState:
-        """Return the state of the constraints after an accepted path."""
-        last = states[path.rows[-1]]
-        following = self.constraints.advance(last, path.tokens[-1]) if path.tokens[-1] != NO_TOKEN else None
-        return following or FREE
 
-
-def _allowed_by(constraints: Constraints, state: ConstraintState) -> Callable[[int], bool]:
-    return lambda token: constraints.advance(state, token) is not None
-
-
-def _top_tokens(
-    logits: Logits, path: AcceptedPath, states: Sequence[ConstraintState], log_probabilities: Sequence[float]
-) -> tuple[TopTokens, ...]:
-    """Return the likeliest tokens at the position of each token of a path, except NO_TOKEN."""
-    ids, scores = logits.top(RECYCLED_TOKENS)
-    return tuple(
-        TopTokens(token, ids[row], scores[row] - (_score(logits, row, token) - log_probability), states[row])
-        for row, token, log_probability in zip(path.rows, path.tokens, log_probabilities, strict=True)
-        if token != NO_TOKEN
-    )
-
-
-def _score(logits: Logits, row: int, token: int) -> float:
-    """Return the logit of a token. One of the best tokens needs no copy of the row."""
-    ids, scores = logits.top(RECYCLED_TOKENS)
-    found = np.flatnonzero(ids[row] == token)
-    return float(scores[row][found[0]] if len(found) else logits.row(row)[token])
-
-
-def log_probability(row: FloatArray, token: int, candidates: IntArray | None = None) -> float:
-    """Return the log-probability of a token among the candidates; minus infinity for NO_TOKEN.
-
-    Args:
-        row: Logits.  # [vocabulary]
-        token: One of the candidates.
-        candidates: Tokens that agree with the text before the cursor, None for all tokens. Other tokens do not count,
-            because the user has typed that text, however unlikely the model finds it.  # [candidates]
-    """
-    if token == NO_TOKEN:
-        return -np.inf
-    allowed = row if candidates is None else row[candidates]
+def log_sum(logits: Logits, row: int, candidates: IntArray | None) -> float:
+    """Return log Σ exp of the logits of a row, of the candidates if there are some."""
+    if candidates is None:
+        return logits.log_sum(row)
+    allowed = logits.row(row)[candidates]
     best = allowed.max()
-    return float(row[token] - best - np.log(np.exp(allowed - best).sum()))
+    return float(best + np.log(np.exp(allowed - best).sum()))

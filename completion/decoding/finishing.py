@@ -25,7 +25,6 @@ class Finisher:
 
     Attributes:
         request: The request, with plain line feeds.
-        context: The document around the cursor.
         grammar: The request's constraint, or the reason why it has none.
         forced: Bytes of the healed run, which the grammar reads before the suggestion.
     """
@@ -38,10 +37,7 @@ class Finisher:
     def finish(self, raw: Suggestion, reason: StopReason, shown: str = "") -> Suggestion | DropReason:
         """Return the suggestion that a finished text becomes, or the reason why it is dropped.
 
-        Args:
-            raw: The text.
-            reason: Why it ended.
-            shown: Part that was shown before. Nothing cuts it, unless the text has another beginning.
+        Nothing cuts the part that was shown before, unless the text has another beginning.
         """
         result: Suggestion | DropReason = raw
         if self.request.filters:
@@ -62,9 +58,7 @@ class Finisher:
         Unless the request is manual or code follows the cursor on its line, it may open what the text closes later: the
         first line of a block is there long before the last.
 
-        Args:
-            stable: Stable prefix of the text, which no filter can take back.
-            shown: Part that was shown before; the result starts with it.
+        No filter can take back the stable prefix. The result starts with what was shown before.
         """
         if self.request.grammar is not GrammarMode.STRICT or len(stable) <= len(shown):
             return stable
@@ -75,12 +69,7 @@ class Finisher:
         return _cut_back(written, cut - len(self.forced))
 
     def _cut_by_grammar(self, suggestion: Suggestion, reason: StopReason) -> Suggestion | DropReason:
-        """Cut a suggestion to its longest start that adds no syntax error to the document.
-
-        Args:
-            suggestion: The suggestion after the filters.
-            reason: Why it ended.
-        """
+        """Cut a filtered suggestion to its longest start that adds no syntax error to the document."""
         written = suggestion.text.encode()
         replaced = len(self.request.suffix[: suggestion.replace_after].encode())
         middle = self.forced + written

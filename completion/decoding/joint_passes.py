@@ -15,9 +15,8 @@ from contextvars import copy_context
 from greenlet import getcurrent, greenlet
 
 from completion.cancellation import NEVER, CancelToken
-from completion.memory import Held
 from completion.model.causal_model import CausalModel, KVCache, Logits, ScorePass
-from drafting.arrays import FloatArray, IntArray
+from drafting.arrays import IntArray
 from drafting.draft_budget import ALONE, SharedStep
 
 _log = logging.getLogger(__name__)
@@ -48,12 +47,7 @@ class JointPasses:
 
     Whatever calls it outside a request that was started here gets a pass of its own at once.
 
-    Args:
-        model: Computes the passes.
-
     Attributes:
-        model: The model.
-        shape: Its sizes.
         joint_requests: Maximum number of requests that are worth running together.
     """
 
@@ -61,13 +55,11 @@ class JointPasses:
         self.model = model
         self._requests: list[_Request] = []  # in the order of their start; all wait unless one runs
         self.shape, self.joint_requests = model.shape, model.joint_requests
+        self.held_weights, self.new_cache, self.superpose = model.held_weights, model.new_cache, model.superpose
+        self.score_together, self.prefill = model.score_together, model.prefill  # `take_turn` should be called before
 
     def start(self, work: Callable[[], None]) -> None:
-        """Run a request until it waits for the first time, or to its end.
-
-        Args:
-            work: The request; it must raise nothing.
-        """
+        """Run a request, which must raise nothing, until it waits for the first time, or to its end."""
         request = _Request(work)
         request.gr_context = copy_context()
         self._requests.append(request)
@@ -118,35 +110,6 @@ class JointPasses:
         scored, request.wanted, request.scored = request.scored, None, None
         cancel.raise_if_cancelled()
         return self.model.score(tokens, parents, cache, cancel, skipped) if scored is None else scored
-
-    def score_together(self, passes: Sequence[ScorePass]) -> Sequence[Logits]:
-        """See `CausalModel`."""
-        return self.model.score_together(passes)
-
-    def prefill(
-        self,
-        tokens: IntArray,
-        slots: IntArray,
-        cache: KVCache,
-        logits_rows: Sequence[int] = (),
-        cancel: CancelToken = NEVER,
-    ) -> Logits:
-        """See `CausalModel`. It takes a pass of its own, for which `take_turn` should have been called."""
-        return self.model.prefill(tokens, slots, cache, logits_rows, cancel)
-
-    def superpose(
-        self, tokens: IntArray, weights: FloatArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER
-    ) -> Logits:
-        """See `CausalModel`."""
-        return self.model.superpose(tokens, weights, parents, cache, cancel)
-
-    def new_cache(self, capacity: int) -> KVCache:
-        """See `CausalModel`."""
-        return self.model.new_cache(capacity)
-
-    def held_weights(self) -> Held:
-        """See `CausalModel`."""
-        return self.model.held_weights()
 
     def __len__(self) -> int:
         """Return the number of requests that have not ended."""

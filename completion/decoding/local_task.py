@@ -34,7 +34,6 @@ class LocalTask(Task):
     Attributes:
         model: The model, whose passes other requests may share.
         session: The document's KV session, which contains the prompt.
-        drafters: Source of guesses.
         replaced: What was deleted at the cursor.
     """
 

@@ -1,4 +1,4 @@
-"""Costs of decoding steps on this machine, measured once for each model and saved for the next start."""
+"""Costs of decoding steps on this machine, measured once for each model and saved, and what they allow."""
 
 from __future__ import annotations
 
@@ -8,25 +8,53 @@ import os
 import platform
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from completion.decoding.limits import MAX_NODES, rows_are_free
 from completion.model.causal_model import CausalModel
 from completion.model.choice import Measured, measured_folder
 from completion.model.int8.worker_threads import usable_threads
 from completion.model.loading import LoadedModel
-from completion.version import version
+from completion.paths import state_dir, version
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT
+from drafting.learned_state import load_calibration, save_calibration
+from drafting.session import Drafters
+from drafting.sources.token_recycling import common_recycling
 from drafting.state_files import StateFileError, read_state, write_state
 
 logger = logging.getLogger(__name__)
 
+PROCESSOR_NODES, MAX_NODES = 16, 63
+"""Maximum number of nodes of a draft tree: on a processor, and of any; with the anchor it fills the largest graph."""
+
+_FREE = 1.5
+"""Cost of a full tree, in steps without one, up to which rows are nearly free."""
+_LONGER = 8
+"""Maximum length of a prompt over the default one where rows are nearly free; the pace decides how much is used."""
+_REQUEST_ROWS = 8
+"""Number of rows that a request typically adds to a pass."""
 _PAST_TOKENS = 512  # length of a typical prompt
 _SIZES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
 _FEW_SIZES = _SIZES[::4]
+
+
+def limits(costs: StepCosts, joint_requests: int) -> tuple[int, int]:
+    """Return how many times as long as the default ones prompts may be, and how many requests share passes.
+
+    A processor pays for each row of a pass. A GPU reads the weights once for dozens of rows, which are nearly free;
+    only it has costs of larger trees. `joint_requests` are worth it in any case.
+    """
+    if costs.max_nodes <= PROCESSOR_NODES or not rows_are_free(costs):
+        return 1, joint_requests
+    return _LONGER, max(joint_requests, (costs.max_nodes + 1) // _REQUEST_ROWS)
+
+
+def rows_are_free(costs: StepCosts) -> bool:
+    """Return whether the largest tree costs little more than a step without one."""
+    return bool(costs.costs_ms[-1] <= _FREE * costs.costs_ms[0])
 
 
 def load_or_measure_costs(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> StepCosts:
@@ -118,3 +146,34 @@ def _parse(data: bytes, counts: Collection[int]) -> Measured:
     if len(found.costs_ms) not in counts:
         raise StateFileError(f"it has {len(found.costs_ms)} entries that are no costs of {sorted(counts)} sizes")
     return found
+
+
+logger = logging.getLogger(__name__)
+
+
+def make_drafters(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> Drafters:
+    """Make drafters with trees of at most `max_nodes` nodes, with the calibration that earlier processes learned.
+
+    `briefly`: see `load_or_measure_costs`.
+    """
+    calibration = load_calibration(_calibration_file(loaded.digest), loaded.digest)
+    special = sorted(loaded.tokenizer.special.values())
+    costs = load_or_measure_costs(loaded, max_nodes, briefly=briefly)
+    ends, vocabulary_size = loaded.tokenizer.tokens_with_byte(b"\n"), loaded.tokenizer.vocabulary_size
+    common = partial(common_recycling, loaded.tokenizer.digest)
+    drafters = Drafters(calibration, costs, vocabulary_size, special=special, line_ends=ends, common=common)
+    drafters.warm_up()
+    return drafters
+
+
+def keep_calibration(drafters: Drafters, digest: str) -> None:
+    """Save the calibration for the next process. If it cannot be written, log a warning."""
+    try:
+        save_calibration(drafters.calibration, _calibration_file(digest), digest)
+    except OSError as error:
+        logger.warning("The drafters' calibration cannot be saved: %s", error.strerror)
+
+
+def _calibration_file(digest: str) -> Path:
+    """Return the path of a model's calibration; such are the only files of drafters on disk."""
+    return state_dir() / "drafting" / f"{digest[:16]}.json"

@@ -21,7 +21,6 @@ class StopRules:
     """The stop rules of one attempt.
 
     Args:
-        request: The request with its bounds.
         context: The document around the cursor, and whether to complete a line or a block.
         first: For a branch, the log-probabilities of the first attempt's tokens.
     """
@@ -34,11 +33,8 @@ class StopRules:
     def for_branch(self, first: Sequence[float], max_tokens: int) -> StopRules:
         """Return the rules of a branch of this attempt.
 
-        A branch ends when it becomes hopeless, even in a manual request, unless the first attempt is no likelier.
-
-        Args:
-            first: Log-probabilities of the first attempt's tokens.
-            max_tokens: Maximum number of the branch's new tokens.
+        A branch ends when it becomes hopeless, even in a manual request, unless the first attempt is no likelier. It
+        has at most `max_tokens` new tokens.
         """
         return StopRules(replace(self._request, max_tokens=max_tokens), self._context, first)
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from completion.cancellation import CancelToken
 from completion.decoding.attempt import Attempt, Branch, TokenSource
-from completion.decoding.constraints import Constraints, ConstraintState
+from completion.decoding.constraints import Constraints, ConstraintState, known_names
 from completion.decoding.decoder import Step
 from completion.decoding.finishing import Finisher
-from completion.decoding.known_names import known_names
 from completion.decoding.output_text import OutputText
 from completion.decoding.run_record import RunRecord
 from completion.decoding.stop_rules import StopRules
@@ -30,12 +29,9 @@ class Task(ABC):
     """A request in progress, with everything that its attempts share.
 
     Attributes:
-        tokenizer: The model's tokenizer.
         request: The request, with plain line feeds and snippets of other files.
         context: The document around the cursor, for stop rules and filters.
-        prompt: The request as tokens.
         grammar: Constraint on every attempt, or the reason why there is none.
-        record: Counts and times of the request.
     """
 
     tokenizer: CodeTokenizer
@@ -49,13 +45,9 @@ class Task(ABC):
     def source(
         self, constraints: Constraints, written: Sequence[int], state: ConstraintState, *, is_first: bool
     ) -> TokenSource:
-        """Return the source of an attempt's tokens.
+        """Return the source of an attempt's tokens after those that it has already written.
 
-        Args:
-            constraints: Constraints on every attempt.
-            written: Tokens after the prompt that the attempt has already.
-            state: State of the constraints after them.
-            is_first: Whether it is the attempt at the first suggestion.
+        `state` is that of the constraints after them. `is_first` is for the attempt at the first suggestion.
         """
 
     def release(self) -> None:  # noqa: B027 - most sources leave nothing behind

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from completion.changed_span import common_length
+from completion.edits import common_length
 from completion.ending.context import Context
 from completion.syntax.brackets import CLOSERS, SCAN_AFTER, Scan, scan
 from completion.syntax.lexer import CLOSER_OF

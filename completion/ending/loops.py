@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from completion.changed_span import common_length
+from completion.edits import common_length
 from completion.ending.context import Context
 from completion.ending.rule import Ends
 

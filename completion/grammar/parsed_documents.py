@@ -16,7 +16,7 @@ from functools import cache
 
 from tree_sitter import Node, Parser, Point, Tree
 
-from completion.changed_span import changed_span
+from completion.edits import changed_span
 from completion.syntax.languages import tree_sitter_language
 from completion.syntax.table import row_of
 

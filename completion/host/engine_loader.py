@@ -31,11 +31,10 @@ from completion.memory import free_gpu_bytes, trim_gpu
 from completion.model.int8.kernels.processor import processor_flags
 from completion.model.store.apart import run_apart
 from completion.model.transformer import has_int8_instructions
-from completion.paths import cache_dir, writing_to
+from completion.paths import cache_dir, version, writing_to
 from completion.progress import FIRST_START, SLOW_S, Progress, called_after, share, silent
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S
 from completion.request import WARM_UP, CompletionRequest
-from completion.version import version
 from drafting.compiled import use_image
 from drafting.machine_code.image import UNTRIED, is_whole, note_use, write_image
 from drafting.machine_code.numba_runtime import numba_version
@@ -82,12 +81,7 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
     The child calls every kernel; two of its own compile most of them into numba's cache while it packs the model. Until
     the returned trial has ended, the image has another name. If the host ends before, by a fault of the code perhaps,
     the next one tries the image before it takes it. Backends that run in torch are left alone: their libraries take
-    more memory than the compiler.
-
-    Args:
-        settings: The host's; the child loads the same model.
-        progress: Called with what the child reports.
-        image: The image; None for the one of this installation and model in the user's cache.
+    more memory than the compiler. Without an `image`, it is the one of this installation and model in the user's cache.
 
     Returns:
         At such a start, what tries the image, beside requests; else None.
@@ -134,11 +128,8 @@ def load_engine(
 ) -> LoadedEngine:
     """Load the model and all that completes with it in this process; on the processor if a GPU fails meanwhile.
 
-    Args:
-        settings: The host's.
-        progress: Called with a sentence and the finished fraction.
-        mapped: Whether weights may be mapped until `LoadedEngine.settle` was called.
-        is_first: Whether the trial of an image will measure the costs of steps, so that a rough measure does till then.
+    Weights may be `mapped` until `LoadedEngine.settle` was called. At a first start the trial of an image will measure
+    the costs of steps, so that a rough measure does till then.
 
     Raises:
         DraftlineError: The model cannot be loaded.
@@ -182,7 +173,7 @@ def load_engine(
 def _warm_engine(
     loaded: LoadedModel, parsing: ParserProcess, settings: HostSettings, progress: Progress, *, is_first: bool
 ) -> LoadedEngine:
-    from completion.decoding.drafting_setup import make_drafters  # noqa: PLC0415
+    from completion.decoding.step_costs import make_drafters  # noqa: PLC0415
     from completion.engine import Engine, product_settings  # noqa: PLC0415
     from completion.model.devices import note_failure  # noqa: PLC0415
 
@@ -235,12 +226,7 @@ def load_remote_engine(settings: HostSettings, progress: Progress) -> LoadedEngi
 
 
 def local_first(settings: HostSettings, loaded: LoadedEngine) -> LoadedEngine:
-    """Return a local engine with the model server of the settings beside it, which is connected in the background.
-
-    Args:
-        settings: The host's, with the server.
-        loaded: The local engine, an `Engine`.
-    """
+    """Return a local `Engine` with the model server of the settings beside it, which is connected in the background."""
     from completion.remote.engine import RemoteEngine, RemoteModel, read_tokenizer  # noqa: PLC0415
     from completion.remote.local_first import LocalFirst  # noqa: PLC0415
     from completion.remote.standby import Standby  # noqa: PLC0415

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest, NextEdits
 from completion.memory import Held, MemoryPart
 from completion.progress import Progress
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
+
+if TYPE_CHECKING:
+    from completion.decoding.joint_passes import JointPasses
 
 
 class EngineLike(Protocol):
@@ -38,22 +41,8 @@ class EngineLike(Protocol):
         """Save what the drafters learned and release all resources."""
 
 
-class Requests(Protocol):
-    """Runs requests of an engine together: each waits in the middle of its work for what all wait for."""
-
-    @property
-    def joint_requests(self) -> int:
-        """Maximum number of requests that are worth running together."""
-
-    def start(self, work: Callable[[], None]) -> None:
-        """Run a request, which raises nothing, until it waits for the first time, or to its end."""
-
-    def run(self) -> None:
-        """Compute what requests wait for, and let them go on until they wait again, or to their ends."""
-
-
 class OneByOne:
-    """Runs requests one after another."""
+    """Runs requests one after another, in the place of `JointPasses`."""
 
     joint_requests = 1
 
@@ -78,7 +67,6 @@ class LoadedEngine:
         device_failed: Whether an error means that the device failed; if so, the next engine loads without it.
         trouble: Returns a sentence on what fails although requests are served; "" if nothing does.
         now: Returns this with the facts of the model that its server has now; None if that cannot change.
-        requests: Runs the requests of the engine.
         one_by_one: Returns whether none of them may run together with another now.
     """
 
@@ -92,7 +80,7 @@ class LoadedEngine:
     rest: Callable[[], None] = lambda: None
     trouble: Callable[[], str] = lambda: ""
     now: Callable[[], LoadedEngine | None] = lambda: None
-    requests: Requests = field(default_factory=OneByOne)
+    requests: JointPasses | OneByOne = field(default_factory=OneByOne)
     one_by_one: Callable[[], bool] = lambda: False
 
     @property

@@ -2,65 +2,56 @@
 
 from __future__ import annotations
 
-from completion.errors import (
-    CancelledError,
-    ConfigurationError,
-    ConversationError,
-    DocumentRefusedError,
-    DraftlineError,
-    EngineUnavailableError,
-    ModelError,
-    PromptTooLongError,
-)
+from completion.errors import DraftlineError, EngineUnavailableError
 from completion.host.state import HostPhase, HostStatus
 
 
 class BodyInvalidError(DraftlineError):
     """The body is not JSON, or has unknown fields or invalid values."""
 
-    code = "invalid_request"
+    code, status = "invalid_request", 422
 
 
 class UnauthorizedError(DraftlineError):
     """The bearer token is missing or wrong."""
 
-    code = "unauthorized"
+    code, status = "unauthorized", 401
 
 
 class WebPageError(DraftlineError):
     """A web page may have sent a request that has no token."""
 
-    code = "forbidden"
+    code, status = "forbidden", 403
 
 
 class NotFoundError(DraftlineError):
     """The host has no such address, or not with this method."""
 
-    code = "not_found"
+    code, status = "not_found", 404
 
 
 class BodyTooLargeError(DraftlineError):
     """The body exceeds the host's size limit."""
 
-    code = "too_large"
+    code, status = "too_large", 413
 
 
 class QueueFullError(DraftlineError):
     """The queue of requests that wait for the model is full."""
 
-    code = "queue_full"
+    code, status = "queue_full", 429
 
 
 class StaleTextError(DraftlineError):
     """A client edits a text that the host does not have."""
 
-    code = "stale_text"
+    code, status = "stale_text", 409
 
 
 class EngineLoadingError(DraftlineError):
     """The model is not loaded yet."""
 
-    code = "loading"
+    code, status = "loading", 503
 
 
 class EngineFailedError(DraftlineError):
@@ -74,33 +65,9 @@ class EngineFailedError(DraftlineError):
         return cls(f"{action} failed with {type(error).__name__}. The engine's log has the traceback.")
 
 
-_STATUS: tuple[tuple[type[DraftlineError], int], ...] = (
-    (BodyInvalidError, 422),
-    (ConfigurationError, 422),
-    (ConversationError, 422),
-    (PromptTooLongError, 422),
-    (DocumentRefusedError, 422),
-    (UnauthorizedError, 401),
-    (WebPageError, 403),
-    (NotFoundError, 404),
-    (BodyTooLargeError, 413),
-    (QueueFullError, 429),
-    (EngineLoadingError, 503),
-    (EngineUnavailableError, 503),
-    (ModelError, 503),
-    (CancelledError, 409),
-    (StaleTextError, 409),
-)
-
-
 def error_body(error: DraftlineError) -> dict[str, str]:
     """Return an error as a JSON object."""
     return {"code": error.code, "message": str(error)}
-
-
-def status_of(error: DraftlineError) -> int:
-    """Return the HTTP status of an error in draftline's own interface."""
-    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
 
 
 def require_ready(status: HostStatus) -> None:

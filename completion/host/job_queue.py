@@ -149,9 +149,7 @@ class JobQueue:
     def wait(self, idle_s: float, idle: Callable[[], None]) -> bool:
         """Wait for a job unless some run; return False if the queue has stopped and is empty.
 
-        Args:
-            idle_s: Time after which `idle` is called, in seconds.
-            idle: Called once; jobs can be submitted only after it.
+        After `idle_s` seconds, `idle` is called once; jobs can be submitted only after it.
         """
         with self._changed:
             wait_s: float | None = idle_s

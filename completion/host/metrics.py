@@ -1,22 +1,86 @@
-"""The host's Prometheus metrics: requests, tokens, times. They hold numbers only, never text."""
+"""The host's Prometheus metrics, requests, tokens, times and where its memory is: numbers only, never text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePath
 
+import psutil
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from completion.host.process.memory_account import HeldParts, MemoryAccount, memory_account
-from completion.memory import MemoryPart
+from completion.memory import Held, MemoryPart, Span, mapped_spans, resident_bytes
 from completion.request import Statistics
+from drafting.compiled import code_span
+
+_COMPILERS = ("llvmlite", "numba")
+_GRAMMARS = "tree_sitter"  # start of the names of packages with grammars
+_RUNNABLE = "r-xp"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAccount:
+    """Where the memory is, in bytes.
+
+    Attributes:
+        parts: Resident memory of this process by part. OTHER is the rest: Python, its libraries and small buffers.
+        gpu: Memory of a GPU by part, of what the engine holds there; empty without a GPU.
+        children: Resident memory of the child processes: the parser's.
+    """
+
+    parts: Mapping[MemoryPart, int]
+    gpu: Mapping[MemoryPart, int]
+    children: int
+
+    @property
+    def resident(self) -> int:
+        """Resident size of this process: the sum of its parts."""
+        return sum(self.parts.values())
+
+    def to_json(self) -> dict[str, object]:
+        """Return the account as JSON values."""
+        return {"parts": dict(self.parts), "gpu": dict(self.gpu), "children": self.children, "resident": self.resident}
+
+
+def memory_account(held: Callable[[], Mapping[MemoryPart, Held]]) -> MemoryAccount:
+    """Return the account of this process, which takes about 20 ms. May be called on any thread."""
+    found = {part: Held() for part in MemoryPart} | dict(held())
+    mapped = list(_mapped())
+    for part in (MemoryPart.GRAMMARS, MemoryPart.CODE):
+        found[part] += Held(tuple(span for kind, span in mapped if kind is part))
+    parts = {part: resident_bytes(each.spans) + each.object_bytes for part, each in found.items()}
+    process = psutil.Process()
+    parts[MemoryPart.OTHER] = max(process.memory_info().rss - sum(parts.values()), 0)
+    gpu = {part: each.gpu_bytes for part, each in found.items() if each.gpu_bytes}
+    return MemoryAccount(parts, gpu, sum(map(_resident, process.children(recursive=True))))
+
+
+def _mapped() -> Iterator[tuple[MemoryPart, Span]]:
+    """Yield the libraries of grammars and of the compiler, the image of machine code, and code of no file."""
+    if (image := code_span()) is not None:
+        yield MemoryPart.CODE, image
+    for span, access, file in mapped_spans():
+        names = PurePath(file).parts
+        if any(name.startswith(_GRAMMARS) for name in names):
+            yield MemoryPart.GRAMMARS, span
+        elif any(name in _COMPILERS for name in names) or (access == _RUNNABLE and not file):
+            yield MemoryPart.CODE, span
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:  # it has ended meanwhile
+        return 0
+
 
 _SECONDS = (0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 
-class HostMetrics:
+class HostMetrics(Collector):
     """The metrics of one host, in a registry of their own.
 
     Attributes:
@@ -28,8 +92,8 @@ class HostMetrics:
         gauge, counter = partial(Gauge, registry=registry), partial(Counter, registry=registry)
         seconds = partial(Histogram, buckets=_SECONDS, registry=registry)
         ProcessCollector(registry=registry)
-        self.held: Callable[[], HeldParts] = dict
-        registry.register(_MemoryCollector(self.memory))
+        self.held: Callable[[], Mapping[MemoryPart, Held]] = dict
+        registry.register(self)
         self.requests = counter("draftline_requests", "Finished requests by kind and outcome", ["kind", "outcome"])
         self.queue_length = gauge("draftline_queue_length", "Requests that wait for the model")
         self.leases = gauge("draftline_leases", "Clients that keep the host alive")
@@ -56,13 +120,7 @@ class HostMetrics:
         self._grammar_rejections = counter("draftline_grammar_rejections", "Tokens that the grammar rejected")
 
     def count_completion(self, statistics: Statistics, *, queue_s: float, total_s: float) -> None:
-        """Add a finished completion.
-
-        Args:
-            statistics: Counts and times of the engine.
-            queue_s: Seconds from the receipt of the request until the model was free.
-            total_s: Seconds from the receipt of the request to its end.
-        """
+        """Add a finished completion, with the seconds from its receipt until the model was free and to its end."""
         self._queue.observe(queue_s)
         self._total.observe(total_s)
         self._step.observe(statistics.longest_step_ms / 1000)
@@ -82,24 +140,17 @@ class HostMetrics:
         """Return where the memory of this process is. It takes about 20 ms, on any thread."""
         return memory_account(self.held)
 
-    def exposition(self) -> bytes:
-        """Return all metrics in Prometheus' text format. It takes about 20 ms, on any thread."""
-        return generate_latest(self._registry)
-
-
-class _MemoryCollector(Collector):
-    """Accounts for the memory at each scrape."""
-
-    def __init__(self, account: Callable[[], MemoryAccount]) -> None:
-        self._account = account
-
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the gauges."""
-        account = self._account()
+        """Account for the memory at a scrape."""
+        account = self.memory()
         yield _gauge("draftline_memory_bytes", "Resident memory of the host, by part", account.parts)
         yield _gauge("draftline_gpu_memory_bytes", "Memory of a GPU that the engine holds, by part", account.gpu)
         about = "Resident memory of the host's child processes, which parse"
         yield GaugeMetricFamily("draftline_child_memory_bytes", about, value=account.children)
+
+    def exposition(self) -> bytes:
+        """Return all metrics in Prometheus' text format. It takes about 20 ms, on any thread."""
+        return generate_latest(self._registry)
 
 
 def _gauge(name: str, about: str, parts: Mapping[MemoryPart, int]) -> GaugeMetricFamily:

@@ -18,10 +18,8 @@ class WorkspaceEdit:
     """A change of a file that is open in an editor, in the text that the host got last.
 
     Attributes:
-        path: Path of the file.
         start: Where the replaced text starts, in code points.
         end: Where it ends.
-        inserted: Text in its place.
         check: CRC-32 of the whole new text in UTF-8.
     """
 

@@ -24,11 +24,10 @@ from completion.host.metrics import HostMetrics
 from completion.host.process.address import DEFAULT_MODEL_NAME
 from completion.host.process.clients import HostClients
 from completion.host.process.connections import ConnectionLimits, LimitedProtocol, limited
-from completion.host.process.idle import IdleWatch
 from completion.host.process.log import log_loop_errors
 from completion.host.process.sockets import BACKLOG, TcpAddress
 from completion.host.services import Host
-from completion.host.state import HostState
+from completion.host.state import HostState, IdleWatch
 from completion.host.worker import EngineWorker
 from completion.remote.address import RemoteAddress
 from completion.request import Closing
@@ -52,9 +51,7 @@ class HostSettings:
             least they take what they take for one user.
         idle_s: Seconds without a client after which the host exits; 0 means never.
         queue_limit: Maximum number of waiting requests of one client; further ones are refused.
-        body_limit_bytes: Maximum size of a request body.
         tcp: Address to listen on in addition to the Unix socket.
-        connections: Limits on client connections.
         log_level: Level of draftline's own messages in the host's log.
         remote: Address of the model server that generates the tokens; its `url` is "" if the model runs here.
     """
@@ -77,7 +74,6 @@ class HostServer:
     """One host on the running event loop.
 
     Args:
-        settings: Settings of the host.
         load: Loads the engine; called on the model's thread.
         own_token: Token of the user's own programs over TCP; "" if they use a Unix socket.
 

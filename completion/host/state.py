@@ -1,9 +1,10 @@
-"""The host's state, loading, ready, failed or stopping, and a way to wait for its changes."""
+"""The host's state, loading, ready, failed or stopping, a way to wait for its changes, and its end once it is idle."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -63,9 +64,7 @@ class HostState:
     def trouble(self, sentence: str, code: str) -> None:
         """Say what is wrong with the model server of an engine that is ready; "" says that nothing is any more.
 
-        Args:
-            sentence: What is wrong.
-            code: Code of the error with which requests fail; "" if they are served without the server.
+        The code is that of the error with which requests fail, "" if they are served without the server.
         """
         self._set(replace(self.status, sentence=sentence or self._ready_sentence, code=code))
 
@@ -95,3 +94,59 @@ class HostState:
         self.status = status
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+
+_FIRST_CLIENT_S = 30.0
+"""Minimum seconds that a new host waits for its first client, which needs time to connect."""
+_FAILED_S = 3.0
+"""Seconds until a host whose model failed to load stops, so that the next request can start a new one."""
+
+
+@dataclass(slots=True)
+class IdleWatch:
+    """Counts the users of the host, leases and requests, and stops it some time after the last one left.
+
+    A single timer runs while there are none: an idle host never wakes up.
+
+    Attributes:
+        idle_s: Seconds without users after which `stop` is called; 0 means never.
+        stop: Stops the host; called on the event loop.
+    """
+
+    idle_s: float
+    stop: Callable[[], None]
+    _users: int = 0
+    _had_client: bool = False
+    _timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Start the timer; the first client stops it."""
+        self._start_timer(max(self.idle_s, _FIRST_CLIENT_S))
+
+    def end_soon(self) -> None:
+        """Stop the host soon, because its model failed to load. A first client still gets time to read the error."""
+        is_error_read = self._had_client or self.idle_s == 0
+        self.idle_s = _FAILED_S
+        self._stop_timer()
+        self._start_timer(_FAILED_S if is_error_read else _FIRST_CLIENT_S)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keep the host alive within the block."""
+        self._users += 1
+        self._had_client = True
+        self._stop_timer()
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self._start_timer(self.idle_s)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _start_timer(self, delay_s: float) -> None:
+        if self.idle_s > 0 and self._users == 0:
+            self._timer = asyncio.get_running_loop().call_later(delay_s, self.stop)

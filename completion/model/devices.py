@@ -25,9 +25,8 @@ from completion.model.logits import divergence
 from completion.model.store.apart import run_apart
 from completion.model.store.model_store import PreparedModel
 from completion.model.tokenizer import CodeTokenizer
-from completion.paths import cache_dir, writing_to
+from completion.paths import cache_dir, version, writing_to
 from completion.progress import Progress
-from completion.version import version
 from drafting.arrays import FloatArray, IntArray
 from drafting.state_files import read_state, write_state
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
 from completion.edits import LineEdit
-from completion.next_edit.candidate import Candidate
-from completion.next_edit.rewrites import is_word, tokenise
+from completion.next_edit.rewrites import Candidate, is_word, tokenise
 from completion.syntax.indent_style import leading_blanks
 
 MAX_LINES = 6

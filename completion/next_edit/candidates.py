@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 
-from completion.edits import MAX_LINE_CHARACTERS, Diagnostic, LineEdit
+from completion.edits import MAX_LINE_CHARACTERS, Diagnostic, LineEdit, edits_of
+from completion.ending.context import Context
+from completion.ending.replaced_lines import ReplacedLines
 from completion.next_edit.analogy import CHECKED_LINES, MAX_OCCURRENCES, analogous
-from completion.next_edit.candidate import REPORTED, Candidate, tokens_of, words
-from completion.next_edit.rewrites import Rewrite, RewriteKind, apply, is_word
+from completion.next_edit.rewrites import REPORTED, Candidate, Rewrite, RewriteKind, apply, is_word, tokens_of, words
 from completion.next_edit.taught_rewrites import line_pairs, rewrites
+from completion.syntax.parsing import IN_PROCESS, Parsing
 
 MAX_EDITS = 6
 """Maximum number of edits that candidates are made from, the last ones, in lines without a diagnostic."""
@@ -233,3 +235,19 @@ def _combined(number: int, line: str, rules: Sequence[_Rule]) -> Iterator[Candid
             pattern=sum(len(rule.rewrite.old) for rule in used),
             votes=min(len(rule.votes) for rule in used),
         )
+
+
+def replaced_lines(history: str, context: Context, parsing: Parsing = IN_PROCESS) -> ReplacedLines:
+    """Return the lines that were deleted at the cursor, and what the edits before imply for them.
+
+    The last hunk of a request's history is what was deleted at the cursor; "" stands for nothing.
+
+    Raises:
+        CancelledError: The token that `parsing` watches was cancelled.
+    """
+    edits = edits_of(history)
+    if not edits or edits[-1].new:
+        return ReplacedLines.of((), (), context)
+    deleted = edits.pop().old
+    taught = candidates(deleted, [edit for edit in edits if edit.old and edit.new], parsing.raise_if_cancelled)
+    return ReplacedLines.of(deleted, [line for found in taught if not found.is_part for line in found.new], context)

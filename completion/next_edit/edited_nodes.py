@@ -10,9 +10,9 @@ from pathlib import PurePath
 
 from tree_sitter import Node, Tree
 
+from completion.edits import NextEditRequest, undone
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
-from completion.next_edit.candidate import Candidate
-from completion.next_edit.rewrites import RewriteKind
+from completion.next_edit.rewrites import Candidate, RewriteKind
 from completion.syntax.brackets import Lexer
 from completion.syntax.languages import parsed_row
 from completion.syntax.trees import ancestors, error_count
@@ -47,33 +47,20 @@ class ChangeSyntax:
     orphan: bool = False
 
 
-def syntax_of_changes(
-    lines: Sequence[str],
-    before: Sequence[str],
-    language: str,
-    changes: Sequence[Candidate],
-    elsewhere: Sequence[str] = (),
-    path: str = "",
-) -> list[ChangeSyntax]:
-    """Return the facts about each change, made alone; the defaults for a language without a grammar.
-
-    Args:
-        lines: Lines of the document.
-        before: Lines of the document before the user's edits.
-        language: LSP language identifier.
-        changes: Changes of the document.
-        elsewhere: Lines of the document that the changes are of, if it is another one.
-        path: Path of the edited document.
-    """
+def syntax_of_changes(request: NextEditRequest, changes: Sequence[Candidate]) -> list[ChangeSyntax]:
+    """Return the facts about each change, made alone; the defaults for a language without a grammar."""
+    lines, language, elsewhere = request.lines, request.language, request.elsewhere
     if parsed_row(language) is None:
         return [ChangeSyntax() for _ in changes]
+    before = undone(lines, request.edits)
     document, earlier = _Parsed.of(lines, language), _Parsed.of(before, language)
     gone = _words(set(before) - set(lines))
     names = {name for change in changes for name in change.names | (_words(change.new) & gone)}
     orphans = {name for name in names if _lost(earlier.definitions(name), document.definitions(name))}
     if not elsewhere:
         return [_facts(document, change, orphans, document) for change in changes]
-    other, near = _Parsed.of(elsewhere, language), {PurePath(path).stem, PurePath(path).parent.name}
+    other, path = _Parsed.of(elsewhere, language), PurePath(request.path)
+    near = {path.stem, path.parent.name}
     given = {name for name in orphans if other.has_from(earlier, name, near)}
     unused = orphans & earlier.imported() & other.imported()
 
@@ -186,37 +173,23 @@ class _Parsed:
         qualifiers = {found for line in self.lines for found in qualified.findall(line)}
         return qualifiers <= imported and not near.isdisjoint(words)
 
-    def definitions(self, name: str) -> _Definitions:
-        """Return the kinds of what has the name."""
+    def definitions(self, name: str) -> tuple[set[str], set[str]]:
+        """Return the kinds of nodes that define a name, and of those within or qualified by another one of the name."""
         parents = self.defining(name)
+        own = name.encode()
         inner = [
             each
             for each in parents
-            if _is_named_twice(each, name) or any(up in parents for up in ancestors(each.parent))
+            if [child.text for child in each.named_children].count(own) > 1  # a constructor, qualified by its class
+            or any(up in parents for up in ancestors(each.parent))
         ]
-        return _Definitions({each.type for each in parents if each not in inner}, {each.type for each in inner})
+        return {each.type for each in parents if each not in inner}, {each.type for each in inner}
 
 
-@dataclass(frozen=True, slots=True)
-class _Definitions:
-    """Kinds of nodes that define one name.
-
-    Attributes:
-        outer: Of those for themselves.
-        inner: Of those within another one of the same name, or qualified by it: a class has its constructors.
-    """
-
-    outer: set[str]
-    inner: set[str]
-
-
-def _lost(before: _Definitions, now: _Definitions) -> bool:
+def _lost(before: tuple[set[str], set[str]], now: tuple[set[str], set[str]]) -> bool:
     """Return whether a name lost its definition: nothing defines it now but what was only a part of it before."""
-    return bool(before.outer) and now.outer | now.inner <= before.inner - before.outer
-
-
-def _is_named_twice(node: Node, name: str) -> bool:
-    return [child.text for child in node.named_children].count(name.encode()) > 1
+    outer, inner = before
+    return bool(outer) and set.union(*now) <= inner - outer
 
 
 def _defines(node: Node) -> bool:

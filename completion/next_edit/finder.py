@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from completion.cache.kv_session import KVSession
 from completion.cancellation import CancelToken
 from completion.edits import NextEdit, NextEditRequest, fingerprint
-from completion.next_edit.candidate import Candidate
 from completion.next_edit.gate import INVOKED_FROM, JUDGED_FROM, SHOWN_FROM, SURE_FROM, Gate
 from completion.next_edit.judge import Judge
 from completion.next_edit.proposals import Proposal, judged_features, proposals
+from completion.next_edit.rewrites import Candidate
 from completion.next_edit.writer import EditWriter
 from completion.syntax.parsing import Parsing
 
@@ -19,10 +19,9 @@ MAX_JUDGED = 6
 
 
 def worth_judging(chances: Sequence[float]) -> list[int]:
-    """Return which proposals the model judges, by their probabilities; in their order, so that its cache moves little.
+    """Return which proposals of a document the model judges, by their probabilities by the rules alone.
 
-    Args:
-        chances: Probability of each proposal of a document by the rules alone.
+    They are in their order, so that the model's cache moves little.
     """
     likeliest = sorted(range(len(chances)), key=lambda at: (-chances[at], at))[:MAX_JUDGED]
     return sorted(at for at in likeliest if chances[at] >= JUDGED_FROM)
@@ -68,8 +67,7 @@ def _proposed(
     request: NextEditRequest, gate: Gate, parsing: Parsing, written: Sequence[Candidate] = ()
 ) -> tuple[list[Proposal], list[float]]:
     """Return the proposals that the user has not refused, and the probability of each by the rules alone."""
-    told = request.language, parsing, request.diagnostics, request.elsewhere, request.path, written
-    found = proposals(request.lines, request.edits, *told)
+    found = proposals(request, parsing, written)
     kept = [each for each in found if fingerprint(each.candidate.old, each.candidate.new) not in request.refused]
     return kept, [gate.rules.probability(each.rule_features()) for each in kept]
 
@@ -79,13 +77,7 @@ def _judged(
 ) -> float:
     """Return the probability of a proposal that the model judges; 0 if its texts are too long."""
     cancel.raise_if_cancelled()
-    question = judge.question(
-        request.elsewhere or request.lines,
-        request.edits,
-        proposal.candidate,
-        path="" if request.elsewhere else request.path,
-        language=request.language,
-    )
+    question = judge.question(request, proposal.candidate)
     if question.is_too_long:
         return 0.0
     judgement = judge.judge(question, session, cancel)

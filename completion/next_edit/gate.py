@@ -27,8 +27,7 @@ class GateWeights:
     """A trained logistic regression.
 
     Attributes:
-        weights: Mean, scale and weight of each feature by its name; the weight is in logits.
-        bias: Bias, in logits.
+        weights: Mean, scale and weight of each feature by its name; the weight is in logits, as the bias is.
     """
 
     weights: Mapping[str, tuple[float, float, float]]

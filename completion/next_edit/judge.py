@@ -6,19 +6,18 @@ lines, suffix first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from completion.cache.kv_session import BACKGROUND_TOKENS, KVSession
 from completion.cancellation import CancelToken
-from completion.changed_span import changed_span
-from completion.edits import LineEdit
+from completion.edits import NextEditRequest, changed_span, common_length
 from completion.model.causal_model import CausalModel, Logits
-from completion.next_edit.candidate import Candidate
+from completion.model.tokenizer import CodeTokenizer
+from completion.next_edit.rewrites import Candidate
 from completion.prompt.pace import PromptBudget
-from completion.prompt.planner import Prompt, PromptPlanner, Tokenizer
+from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest
 from drafting.arrays import FloatArray
 
@@ -67,15 +66,14 @@ class Question:
 class Judge:
     """Scores candidates with one model."""
 
-    def __init__(self, model: CausalModel, tokenizer: Tokenizer, planner: PromptPlanner) -> None:
+    def __init__(self, model: CausalModel, tokenizer: CodeTokenizer, planner: PromptPlanner) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._planner = planner
 
-    def question(
-        self, lines: Sequence[str], edits: Sequence[LineEdit], candidate: Candidate, *, path: str, language: str
-    ) -> Question:
+    def question(self, asked: NextEditRequest, candidate: Candidate) -> Question:
         """Return the prompt of a candidate and the tokens of both texts, without lines that both begin or end with."""
+        lines = asked.elsewhere or asked.lines
         start, old_end, new_end = changed_span(list(candidate.old), list(candidate.new))
         first, end = candidate.line + start, candidate.line + old_end
         texts = candidate.new[start:new_end], candidate.old[start:old_end]
@@ -83,9 +81,9 @@ class Judge:
         request = CompletionRequest(
             prefix="".join(f"{line}\n" for line in lines[:first]),
             suffix="\n".join(lines[shown:]),
-            language=language,
-            path=path,
-            history="".join(edit.hunk() for edit in edits),
+            language=asked.language,
+            path="" if asked.elsewhere else asked.path,
+            history="".join(edit.hunk() for edit in asked.edits),
             outline=False,
             healing=False,
         )
@@ -125,20 +123,15 @@ class Judge:
         return Judgement(new, np.array(old, np.float32), shared)
 
 
-def _without_end(one: Sequence[int], other: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _without_end(one: list[int], other: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return both texts without what is the same far behind their difference."""
-    same = min(len(one), len(other))
-    same = next((count for count in range(same) if one[-1 - count] != other[-1 - count]), same)
-    cut = max(0, same - _SCORED_END)
+    cut = max(0, common_length(one[::-1], other[::-1]) - _SCORED_END)
     return tuple(one[: len(one) - cut]), tuple(other[: len(other) - cut])
 
 
-def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+def _shared(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     """Return the number of tokens that both begin with; the last token of neither counts."""
-    length = 0
-    while length < min(len(one), len(other)) - 1 and one[length] == other[length]:
-        length += 1
-    return length
+    return common_length(one[:-1], other[:-1])
 
 
 def _log_probability(logits: Logits, row: int, token: int) -> float:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from completion.edits import Diagnostic, LineEdit, undone
-from completion.next_edit.candidate import REPORTED, Candidate, words
+from completion.edits import LineEdit, NextEditRequest
 from completion.next_edit.candidates import candidates
 from completion.next_edit.edited_nodes import ChangeSyntax, syntax_of_changes
 from completion.next_edit.judge import Judgement
+from completion.next_edit.rewrites import REPORTED, Candidate, words
 from completion.syntax.parsing import Parsing
 
 _PARSED_CHARACTERS = 2_000_000  # of documents with one candidate applied: half a second of the parser's time
@@ -70,43 +70,26 @@ def judged_features(rules_logit: float, judgement: Judgement) -> dict[str, float
     }
 
 
-def proposals(
-    lines: Sequence[str],
-    edits: Sequence[LineEdit],
-    language: str,
-    parsing: Parsing,
-    diagnostics: Sequence[Diagnostic] = (),
-    elsewhere: Sequence[str] = (),
-    path: str = "",
-    written: Sequence[Candidate] = (),
-) -> list[Proposal]:
+def proposals(request: NextEditRequest, parsing: Parsing, written: Sequence[Candidate] = ()) -> list[Proposal]:
     """Return what the last edits imply for the other lines, without what would add syntax errors.
 
-    Args:
-        lines: Lines of the document after the edits, without their ends.
-        edits: The edits, the latest last.
-        language: LSP language identifier.
-        parsing: Way to call functions that parse text.
-        diagnostics: What other tools report about the document.
-        elsewhere: Lines of another document, in which changes are sought instead of in this one: unless there are none,
-            only of names that lost their definition here.
-        path: Path of the edited document, which tells whether another one uses it.
-        written: Candidates of a model that writes next edits.
+    A model that writes next edits has `written` some of the candidates.
 
     Raises:
         ParseLimitError: Parsing exceeded a bound.
         CancelledError: The token that `parsing` watches was cancelled.
     """
-    found = candidates(lines, edits, parsing.raise_if_cancelled, diagnostics, elsewhere, written)
-    found = _nearest(found, elsewhere or lines, edits)
+    edits, told = request.edits, (request.diagnostics, request.elsewhere, written)
+    found = candidates(request.lines, edits, parsing.raise_if_cancelled, *told)
+    found = _nearest(found, request.elsewhere or request.lines, edits)
     if not found:
         return []
-    came, before = words([line for edit in edits for line in edit.new]), undone(lines, edits)
-    facts = parsing(syntax_of_changes, list(lines), before, language, found, list(elsewhere), path)
+    came = words([line for edit in edits for line in edit.new])
+    facts = parsing(syntax_of_changes, request, found)
     return [
         Proposal(candidate, syntax, len(edits) - 1 - candidate.edit, edits[candidate.edit], came)
         for candidate, syntax in zip(found, facts, strict=True)
-        if not syntax.breaks and (syntax.orphan or not (elsewhere or _is_bold(candidate, edits)))
+        if not syntax.breaks and (syntax.orphan or not (request.elsewhere or _is_bold(candidate, edits)))
     ]
 
 

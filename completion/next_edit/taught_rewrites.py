@@ -111,7 +111,7 @@ class _Change:
         if start >= end:
             return
         old, new, at, hole = [], list[str | int](), start, 0
-        text_from = self._new_at(new_start, new_end)
+        text_from = self.theirs[new_start].start() if new_start < new_end else 0
         for block in self.blocks[first : last + 1] if holes else ():
             if block[0] > at:  # tokens that both sides have
                 new += [self.new[text_from : self.theirs[block[2] - (block[0] - at)].start()], hole]
@@ -155,9 +155,6 @@ class _Change:
         gone = [token for start, end, *_ in blocks for token in self.ours[start:end]]
         came = [token for *_, start, end in blocks for token in self.theirs[start:end]]
         return all(sum((token[0] in OPENERS) - (token[0] in CLOSERS) for token in side) == 0 for side in (gone, came))
-
-    def _new_at(self, start: int, end: int) -> int:
-        return self.theirs[start].start() if start < end else 0
 
 
 def _matching_opener(tokens: Sequence[Token], closer: int) -> int:

@@ -13,15 +13,14 @@ from difflib import SequenceMatcher
 from completion.cache.kv_session import KVSession
 from completion.cache.kv_sessions import KVSessions
 from completion.cancellation import CancelToken
-from completion.changed_span import common_length
 from completion.decoding.constraints import FREE, Constraints
 from completion.decoding.decoder import Decoder
-from completion.edits import MAX_LINE_CHARACTERS, LineEdit, NextEditRequest
+from completion.edits import MAX_LINE_CHARACTERS, LineEdit, NextEditRequest, common_length
 from completion.ending.mode import cursor_context
 from completion.ending.unsafe import unsafe
 from completion.model.loading import LoadedModel
-from completion.next_edit.candidate import Candidate, tokens_of
 from completion.next_edit.candidates import MAX_EDITS
+from completion.next_edit.rewrites import Candidate, tokens_of
 from completion.prompt.edit_format import EditFormat
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest, Sampling

@@ -25,7 +25,6 @@ class ChatTemplate:
     """The chat template of one model, which is read when it is used for the first time.
 
     Args:
-        folder: Folder of the model's files.
         special: Ids of the control tokens by their text.
     """
 
@@ -104,11 +103,8 @@ def _read(folder: Path) -> str:
         return own.read_text(encoding="utf-8")
     if settings.is_file():
         found = json.loads(settings.read_text(encoding="utf-8")).get("chat_template") or ""
-        return (
-            next((each["template"] for each in found if each["name"] == "default"), "")
-            if type(found) is list
-            else found
-        )
+        named = {each["name"]: each["template"] for each in found} if type(found) is list else {"default": found}
+        return str(named.get("default", ""))
     if files := known_files(folder):  # converted before templates were
         from completion.model.store.gguf_file import GgufFile  # noqa: PLC0415 -- slow to import, rarely needed
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from completion.changed_span import changed_span
-from completion.edits import LineEdit, undone
+from completion.edits import LineEdit, changed_span, undone
 
 _CONTROL = re.compile(r"(<\|file_sep\|>|<\[fim-\w+\]>|<filename>)")
 _REST_OF_WORD = re.compile(r"(?:(?<=\w)\w+)?")
@@ -19,7 +18,6 @@ class EditFormat:
 
     Attributes:
         named: Regular expression that finds a family's models by their names, in lower case.
-        prompt: Template of the prompt.
         edit: Template of each edit in it, the latest last.
         answer: Answer, with `{}` for the new region. What comes after it ends an answer, or else a stop token.
         around: Number of lines of the region before the cursor's line and after it.

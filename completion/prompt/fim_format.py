@@ -15,8 +15,6 @@ class FimFormat:
 
     Attributes:
         name: Name of the family, for messages.
-        prefix: Token before the prefix.
-        suffix: Token before the suffix.
         middle: Token before the text at the cursor, which the model generates; "" if the family has none.
         repository: Token before the repository's name; "" if the family has none.
         file_separator: Token before a file's path; "" if the family has none.
@@ -80,11 +78,7 @@ Zeta 1 is a Qwen2.5-Coder and has its tokens.
 
 
 def detect_format(special_tokens: Mapping[str, int], model: str) -> FimFormat:
-    """Return the first format whose tokens a tokenizer has.
-
-    Args:
-        special_tokens: The tokenizer's special tokens with their ids.
-        model: Name of the model.
+    """Return the first format whose tokens a tokenizer has, and whose name the model's has.
 
     Raises:
         UnsupportedModelError: The tokenizer has the tokens of no known format.

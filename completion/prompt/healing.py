@@ -9,10 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
 
 MAX_RUN_BYTES = 96
 """Maximum length of a healed run in UTF-8, which is also that of its tokens: one step scores them all. Of a longer run
@@ -52,36 +48,8 @@ def heal(prefix: str) -> HealedPrefix:
     return HealedPrefix(prefix[:cut], prefix[cut:])
 
 
-class TokenBytes(Protocol):
-    """The part of a tokenizer that healing uses."""
-
-    def token_bytes(self, token: int) -> bytes:
-        """Return the exact bytes of a token."""
-
-    def tokens_with_prefix(self, prefix: bytes) -> npt.NDArray[np.int32]:
-        """Return the tokens whose bytes start with `prefix` or are a non-empty start of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForcedBytes:
-    """The forced bytes that are still missing from the output; immutable, so that draft nodes share it."""
-
-    remaining: bytes
-
-    def advance(self, token: bytes) -> ForcedBytes | None:
-        """Return the state after a token, None if the token contradicts the forced bytes."""
-        if not self.remaining:
-            return self
-        if token.startswith(self.remaining):
-            return NOTHING_FORCED
-        if token and self.remaining.startswith(token):
-            return ForcedBytes(self.remaining[len(token) :])
-        return None
-
-    def candidates(self, tokenizer: TokenBytes) -> npt.NDArray[np.int32] | None:
-        """Return the ids of the tokens that may come next, None if every token may.  # [candidates]."""
-        return tokenizer.tokens_with_prefix(self.remaining) if self.remaining else None
-
-
-NOTHING_FORCED = ForcedBytes(b"")
-"""State without forced bytes, from which every token leads to itself."""
+def missing_after(token: bytes, forced: bytes) -> bytes | None:
+    """Return the forced bytes that are still missing after a token, None if the token contradicts them."""
+    if token.startswith(forced):
+        return b""
+    return forced[len(token) :] if token and forced.startswith(token) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import OrderedDict
+from contextlib import suppress
 
 from completion.errors import ParseLimitError
 from completion.syntax.parsing import IN_PROCESS, Parsing
@@ -63,8 +64,10 @@ def outline_above(above: str, below: str, language: str, parsing: Parsing = IN_P
     """
     heads = _open_heads(above, below)
     room = MAX_CHARACTERS - sum(map(len, heads))
-    kept: list[str] = []
-    for statement in reversed(_import_statements(above, language, parsing)):
+    statements, kept = list[str](), list[str]()
+    with suppress(ParseLimitError):
+        statements = parsing(import_statements, above, language)
+    for statement in reversed(statements):
         room -= len(statement) + 1
         if room < 0:
             break
@@ -75,13 +78,6 @@ def outline_above(above: str, below: str, language: str, parsing: Parsing = IN_P
 def first_line(text: str) -> str:
     """Return the first non-blank line of a text; "" if there is none."""
     return next((line for line in text.splitlines() if line.strip()), "")
-
-
-def _import_statements(above: str, language: str, parsing: Parsing) -> list[str]:
-    try:
-        return parsing(import_statements, above, language)
-    except ParseLimitError:
-        return []
 
 
 def _open_heads(above: str, below: str) -> list[str]:

@@ -72,8 +72,7 @@ class PromptPace:
     def budget(self, most_tokens: float = math.inf) -> PromptBudget:
         """Return the budget for a document with an empty cache, which keeps it so that its cache does not shift.
 
-        Args:
-            most_tokens: Number of tokens for which there is memory.
+        There is memory for `most_tokens`.
         """
         pace = statistics.median(self._tokens_per_s) if self._tokens_per_s else 0.0
         longer = self._longer

@@ -7,14 +7,15 @@ move in large steps, so that typing does not shift what is cached.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
+from pathlib import Path
 
 from completion.errors import PromptTooLongError
+from completion.model.tokenizer import CodeTokenizer
 from completion.prompt.chat_template import ChatTemplate
-from completion.prompt.fim_format import FimFormat
+from completion.prompt.fim_format import FimFormat, detect_format
 from completion.prompt.healing import HealedPrefix, heal
 from completion.prompt.outline_above import OutlinesAbove, first_line
 from completion.prompt.pace import PromptBudget
@@ -29,17 +30,6 @@ _WINDOW_STEPS = 4  # a window moves by a quarter of its length
 _HISTORY_SHARE = 0.5  # of the context's budget, at most
 _NEW_CHARACTERS = 2_000  # length of a document that is rather begun than continued
 _HUNK_START = re.compile(r"^(?=@@$)", re.MULTILINE)
-
-
-class Tokenizer(Protocol):
-    """The part of a tokenizer that a prompt uses."""
-
-    @property
-    def special(self) -> Mapping[str, int]:
-        """Ids of the special tokens by their text."""
-
-    def encode(self, text: str) -> list[int]:
-        """Return the tokens of user text, never special tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +55,16 @@ class Prompt:
 
 
 class PromptPlanner:
-    """Builds prompts for one model."""
+    """Builds prompts for one model. If one has more than `max_tokens` tokens, the budget is halved until it fits."""
 
     def __init__(
         self,
-        tokenizer: Tokenizer,
+        tokenizer: CodeTokenizer,
         fim_format: FimFormat,
         max_tokens: int = 1 << 30,
         parsing: Parsing = IN_PROCESS,
         chat: ChatTemplate | None = None,
     ) -> None:
-        """Make a planner.
-
-        Args:
-            tokenizer: The model's tokenizer.
-            fim_format: The model's FIM format.
-            max_tokens: Maximum length of a prompt. If a prompt is longer, the budget is halved until it fits.
-            parsing: Way to call functions that parse text.
-            chat: The model's chat template, for conversations.
-        """
         self._tokenizer = tokenizer
         self._format = fim_format
         self._max_tokens = max_tokens
@@ -92,6 +73,12 @@ class PromptPlanner:
         self._outlines = OutlinesAbove(parsing)
         self._without_unsafe_prose = lru_cache(maxsize=16)(without_unsafe_prose)
         self._encode_cached = lru_cache(maxsize=64)(lambda text: tuple(tokenizer.encode(text)))
+
+    @classmethod
+    def of(cls, tokenizer: CodeTokenizer, model: str, folder: Path, max_tokens: int, parsing: Parsing) -> PromptPlanner:
+        """Return the planner of a model by its name and the folder of its files."""
+        chat = ChatTemplate(folder, tokenizer.special)
+        return cls(tokenizer, detect_format(tokenizer.special, model), max_tokens, parsing, chat)
 
     def forget_texts(self) -> None:
         """Free what was kept of texts for later prompts of the same documents."""
@@ -149,11 +136,6 @@ class PromptPlanner:
 
         Return nothing if there are neither snippets nor history, unless the document is short: of a new file, the path
         says the language, the package, and the name of the class or component that it will define.
-
-        Args:
-            request: The request.
-            shown: Text before the cursor that the prompt shows.
-            budget: Maximum number of tokens of snippets and history.
         """
         separator = self._format.file_separator
         history = self._history_within_budget(request, int(budget * _HISTORY_SHARE)) if separator else ()

@@ -26,12 +26,10 @@ class RemoteAddress:
 
     Attributes:
         url: Its address, for example "https://gpu.example:8080"; "" if the model runs on this computer.
-        kind: What listens there.
         token_file: File with the bearer token; "" for none.
         token_env: Environment variable with the bearer token; "" for none.
         ca_file: File with the certificates that sign the server's; "" for those of the system.
         plain_http: Whether text may go to another machine unencrypted.
-        mode: Who completes.
         model: Folder or name of the model whose tokenizer a model server has; "" for the engine's own model.
     """
 

@@ -37,9 +37,15 @@ _MAX_REPLY_BYTES = 64 << 20
 _MAX_LINE_BYTES = 1 << 20
 _MAX_MESSAGE_CHARACTERS = 200
 _OK = 200
-_REDIRECTED = range(300, 400)
-_UNKNOWN = 404
-_REFUSED = frozenset({401, 403})
+_REFUSALS = (
+    ({401, 403}, "refuses the token (HTTP {}). Correct the engine's token_file or token_env."),
+    (
+        range(300, 400),
+        "redirects to another address (HTTP {}), and redirections are not followed. Correct the engine's url.",
+    ),
+    ({404}, "has no {path} (HTTP {}). Correct the engine's kind, or its url, to which this path is added."),
+)
+"""What is said of a server's refusal, by its HTTP status."""
 _LOADING = 503
 _FAILED = range(500, 600)
 _SESSION = "X-Session-Id"
@@ -50,9 +56,6 @@ class Connection:
 
     All requests name one random session, by which a router before several servers sends them to the one that has cached
     their prompts.
-
-    Args:
-        address: The user's settings.
 
     Raises:
         ConfigurationError: The settings cannot be used.
@@ -196,21 +199,9 @@ class Connection:
             raise self._halved() from error
 
     def _refusal(self, reply: http.client.HTTPResponse, path: str) -> RemoteServerError:
-        if reply.status in _REFUSED:
-            return RemoteServerError(
-                f"The server at {self.shown} refuses the token (HTTP {reply.status}). Correct the engine's token_file "
-                "or token_env."
-            )
-        if reply.status in _REDIRECTED:
-            return RemoteServerError(
-                f"The server at {self.shown} redirects to another address (HTTP {reply.status}), and redirections are "
-                "not followed. Correct the engine's url."
-            )
-        if reply.status == _UNKNOWN:
-            return RemoteServerError(
-                f"The server at {self.shown} has no {path} (HTTP {reply.status}). Correct the engine's kind, or its "
-                "url, to which this path is added."
-            )
+        for statuses, sentence in _REFUSALS:
+            if reply.status in statuses:
+                return RemoteServerError(f"The server at {self.shown} {sentence.format(reply.status, path=path)}")
         try:
             said = _message(self._decoded(reply.read(_MAX_LINE_BYTES)))
         except RemoteServerError:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from completion.cancellation import CancelToken
-from completion.decoding.constraints import FREE, Constraints, ConstraintState
-from completion.decoding.decoder import NO_TOKEN, Step, TopTokens
+from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintState
+from completion.decoding.decoder import Step, TopTokens
 from completion.errors import RemoteInterruptedError
 from completion.model.sampling import draw
 from completion.remote.model_server import Generated, ModelServer, Query
@@ -33,15 +33,8 @@ class RemoteDecoder:
     and the server goes on from there. It is one of the likeliest tokens, which the server has named.
 
     Attributes:
-        server: The server.
-        prompt: Tokens of the prompt.
-        constraints: Constraints on the next token.
-        sampling: Parameters of drawing a token.
-        max_tokens: Maximum number of tokens.
-        stop_ids: Stop tokens.
         state: State of the constraints after the tokens so far.
         note_cached: Called with `Generated.cached` when the first token arrives.
-        tokens: Emitted tokens so far.
     """
 
     server: ModelServer
@@ -81,7 +74,7 @@ class RemoteDecoder:
         left = self.max_tokens - len(self.tokens)
         if not left:  # the reply was interrupted after the last token
             return True
-        query = Query([*self.prompt, *self.tokens], left, self.state.forced.remaining, self.sampling)
+        query = Query([*self.prompt, *self.tokens], left, self.state.forced, self.sampling)
         with closing(self.server.generate(query, cancel)) as generated:
             for each in generated:
                 cancel.raise_if_cancelled()
@@ -98,8 +91,7 @@ class RemoteDecoder:
     def _step(self, each: Generated) -> Step:
         before = self.state
         token = self._allowed(each, before)
-        following = self.constraints.advance(before, token) if token != NO_TOKEN else None
-        self.state = following or FREE
+        self.state = self.constraints.after(before, token)
         self.tokens.append(token)
         if token == NO_TOKEN:
             return Step((NO_TOKEN,), (MODEL,), (-math.inf,), 0, 0.0)
@@ -111,17 +103,13 @@ class RemoteDecoder:
 
     def _allowed(self, each: Generated, state: ConstraintState) -> int:
         """Return the server's token if the constraints accept it, else one drawn from those that they accept."""
-
-        def accepts(token: int) -> bool:
-            return state.free or self.constraints.advance(state, token) is not None
-
         if not each.log_probabilities or self.constraints.takes(state, each.token):
-            return each.token if accepts(each.token) else NO_TOKEN
+            return each.token if self.constraints.allow(state, each.token) else NO_TOKEN
         known = sorted(each.log_probabilities)
         row = np.array([each.log_probabilities[token] for token in known], dtype=np.float32)
         position = len(self.prompt) + len(self.tokens)
         cost = (lambda index: self.constraints.cost(state, known[index])) if state.name else None
-        drawn = draw(row, self.sampling, position, None, lambda index: accepts(known[index]), cost)
+        drawn = draw(row, self.sampling, position, None, lambda at: self.constraints.allow(state, known[at]), cost)
         return NO_TOKEN if drawn is None else known[drawn]
 
     def _among_candidates(self, scores: dict[int, float], state: ConstraintState) -> dict[int, float]:

@@ -25,7 +25,6 @@ from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.paths import model_path
 from completion.progress import Progress
-from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import detect_format
 from completion.prompt.healing import MAX_RUN_BYTES
 from completion.prompt.pace import PromptBudget
@@ -87,10 +86,7 @@ class RemoteModel:
     """A model server whose tokens are known to be those of a local tokenizer.
 
     Attributes:
-        server: The server.
-        facts: What it says about itself.
         address: Its address, for messages.
-        tokenizer: The tokenizer.
         folder: Folder of the tokenizer's files.
     """
 
@@ -111,12 +107,7 @@ class RemoteModel:
     ) -> RemoteModel:
         """Read the tokenizer's files, and compare them with the server's.
 
-        Args:
-            address: The user's settings.
-            spec: What `read_tokenizer` takes, if the address does not name it.
-            progress: Called with a sentence and the finished fraction.
-            cancel: Ends the requests.
-            known: What `read_tokenizer` returned before.
+        `spec` is what `read_tokenizer` takes, if the address does not name it; `known` is what it returned before.
 
         Raises:
             ConfigurationError: The settings cannot be used.
@@ -150,9 +141,7 @@ class RemoteModel:
 def read_tokenizer(spec: str, progress: Progress) -> tuple[Path, CodeTokenizer]:
     """Return the folder of a model's files, and its tokenizer.
 
-    Args:
-        spec: A folder with tokenizer.json and config.json, or a model as `model_store.prepare` takes it.
-        progress: Called with a sentence and the finished fraction.
+    `spec` is a folder with tokenizer.json and config.json, or a model as `model_store.prepare` takes it.
 
     Raises:
         ModelError: The files cannot be found or read.
@@ -167,11 +156,8 @@ class RemoteEngine(Completer):
     """Completes requests with the model of a server. Drafts, PIE and superposed alternatives need a local model.
 
     Args:
-        remote: The server's model.
-        parsing: Way to call functions that parse text.
         full_prompt_s: Maximum time of a prompt that is prepared in advance, in seconds.
         cold_prompt_s: Maximum time of a prompt that a request waits for, in seconds; a shorter prompt takes its place.
-        clock: Monotonic clock, in seconds.
 
     Attributes:
         remote: The server's model, as it was when its tokens were last compared.
@@ -229,7 +215,9 @@ class RemoteEngine(Completer):
         if self._clock() - self._known_s > QUIET_S:
             if self._known_s == -math.inf or self.remote.server.facts(cancel) != self.remote.facts:
                 self._known_s = -math.inf
-                self._use(self.remote.compared_again(cancel))
+                if (remote := self.remote.compared_again(cancel)) != self.remote:
+                    self.remote, self._cache = remote, self._new_cache()
+                    self._planner = _planner(remote, self._parsing)
             self._known_s = self._clock()
         try:
             yield
@@ -237,14 +225,6 @@ class RemoteEngine(Completer):
             self._known_s = -math.inf
             raise
         self._known_s = self._clock()
-
-    def _use(self, remote: RemoteModel) -> None:
-        if remote != self.remote:
-            self.remote, self._planner, self._cache = remote, _planner(remote, self._parsing), self._new_cache()
-
-    @property
-    def _capacity(self) -> int:
-        return self.remote.facts.context_tokens
 
     def _close_documents(self, documents: Iterable[str]) -> set[str]:
         self._cache.close(documents)
@@ -255,7 +235,7 @@ class RemoteEngine(Completer):
         planned, prompt = self._plan(request)
         if self._cache.is_cold(request.document, prompt.tokens):
             prompt = self._shortened(planned)
-        room = self._capacity - len(prompt.tokens) - len(prompt.forced)
+        room = self.remote.facts.context_tokens - len(prompt.tokens) - len(prompt.forced)
         planned = replace(self._inside(planned, prompt), max_tokens=min(planned.max_tokens, room))
         context = cursor_context(planned)
         grammar = open_grammar(planned, prompt.healed, self.grammars, self._parsing)
@@ -280,15 +260,11 @@ class RemoteEngine(Completer):
         planned, prompt = self._laid_out(request, self._cache.budget(request.document))
         if self._cache.renew_budget(request.document, prompt.tokens):
             planned, prompt = self._laid_out(request, self._cache.budget(request.document))
-        if len(prompt.tokens) >= self._capacity:
-            raise PromptTooLongError(
-                f"The prompt has {len(prompt.tokens)} tokens; the server has room for {self._capacity}."
-            )
+        if len(prompt.tokens) >= (most := self.remote.facts.context_tokens):
+            raise PromptTooLongError(f"The prompt has {len(prompt.tokens)} tokens; the server has room for {most}.")
         return planned, prompt
 
 
 def _planner(remote: RemoteModel, parsing: Parsing) -> PromptPlanner:
-    fim_format = detect_format(remote.tokenizer.special, remote.facts.model)
-    chat = ChatTemplate(remote.folder, remote.tokenizer.special)
     max_tokens = remote.facts.context_tokens - _MIN_GENERATED_TOKENS
-    return PromptPlanner(remote.tokenizer, fim_format, max_tokens, parsing, chat)
+    return PromptPlanner.of(remote.tokenizer, remote.facts.model, remote.folder, max_tokens, parsing)

@@ -1,7 +1,7 @@
 """Local first, remote when better: the local model answers at once, and the server's text takes over where it may.
 
 Text on the screen only grows. So the server's text takes over if it starts with what is shown, or if nothing is shown
-yet, or once within `screen.UNREAD_S`. What the server does not say in time is not waited for. If it fails in the middle
+yet, or once within `UNREAD_S`. What the server does not say in time is not waited for. If it fails in the middle
 of its text, the local model goes on from there.
 """
 
@@ -10,17 +10,67 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from completion.cancellation import CancelToken
+from completion.completer import joined
 from completion.edits import NextEditRequest, NextEdits
 from completion.engine import Engine
 from completion.errors import CancelledError
 from completion.memory import Held, MemoryPart
-from completion.remote.screen import Screen
 from completion.remote.standby import Answer, Standby
 from completion.request import Closing, CompletionEvent, CompletionRequest, Suggestion, WorkspaceUpdate
-from drafting.verifier import MODEL
+
+UNREAD_S = 0.2
+"""Time for which nobody has read a text that appeared, in seconds: a fixation in reading takes 0.2 to 0.25 s (Rayner,
+"Eye movements in reading and information processing: 20 years of research")."""
+
+
+@dataclass(slots=True)
+class Screen:
+    """What a client shows of one request.
+
+    Attributes:
+        suggestion: The first suggestion; None while there is none.
+        since: When its text appeared, by the clock.
+        was_replaced: Whether it has taken the place of another text.
+    """
+
+    clock: Callable[[], float]
+    suggestion: Suggestion | None = None
+    since: float = 0.0
+    was_replaced: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of the first suggestion, "" while there is none."""
+        return self.suggestion.text if self.suggestion is not None else ""
+
+    def show(self, suggestion: Suggestion | None) -> None:
+        """Note what is shown from now on."""
+        if suggestion is None or not suggestion.text:
+            return
+        if not self.text:
+            self.since = self.clock()
+        self.was_replaced = self.was_replaced or not suggestion.text.startswith(self.text)
+        self.suggestion = suggestion
+
+    def takes(self, answer: Answer) -> bool:
+        """Return whether the server's text may be shown now, and is more than what is shown, or complete."""
+        found = answer.suggestion
+        if found is None or (answer.is_over and not answer.is_complete):
+            return False
+        if found.text.startswith(self.text):
+            return len(found.text) > len(self.text) or answer.is_complete
+        is_unread = not self.was_replaced and self.clock() - self.since < UNREAD_S
+        return is_unread and not self.text.startswith(found.text)
+
+    def refuses(self, answer: Answer) -> bool:
+        """Return whether the server's text can no longer be shown, whatever it goes on with."""
+        found = answer.suggestion
+        if found is None or self.takes(answer):
+            return False
+        return answer.is_complete or not self.text.startswith(found.text)
 
 
 class LocalFirst:
@@ -28,11 +78,6 @@ class LocalFirst:
 
     Alternatives, next edits and workspaces are the local model's; the server gets one suggestion to make. A workspace
     stays on this computer, apart from the snippets of prompts.
-
-    Args:
-        local: The engine of the local model.
-        standby: The model server.
-        clock: Monotonic clock, in seconds.
     """
 
     def __init__(self, local: Engine, standby: Standby, clock: Callable[[], float] = time.monotonic) -> None:
@@ -171,10 +216,9 @@ class LocalFirst:
         while not screen.refuses(answer):
             before, event = event, answer.last
             if event is not None and event is not before and screen.takes(answer):
-                if event.done:
-                    screen.show(answer.suggestion)
-                    return event
                 screen.show(answer.suggestion)
+                if event.done:
+                    return event
                 yield event
             if not answer.wait(event, self._standby.deadline.seconds, lambda: cancel.cancelled):
                 break
@@ -192,12 +236,11 @@ class LocalFirst:
             request, prefix=request.prefix + shown.text, suffix=request.suffix[shown.replace_after :], next_line=False
         )
         for event in self._local.complete(below, cancel):
-            longer = tuple(_after(shown, each) for each in event.suggestions) or ((shown,) if shown.text else ())
+            longer = tuple(joined(shown, each) for each in event.suggestions) or ((shown,) if shown.text else ())
             event = replace(event, suggestions=longer, dropped="" if longer else event.dropped)  # noqa: PLW2901
-            if event.done:
-                screen.show(longer[0] if longer else None)
-                return event
             screen.show(longer[0] if longer else None)
+            if event.done:
+                return event
             yield replace(event, whole=0)
         raise AssertionError("the last event of an engine has `done`")
 
@@ -224,19 +267,3 @@ def _with_second(last: CompletionEvent, answer: Answer, most: int) -> Completion
     first, *others = last.suggestions
     suggestions = (first, found, *others)[:most]
     return replace(last, suggestions=suggestions, whole=len(suggestions))
-
-
-def _after(shown: Suggestion, more: Suggestion) -> Suggestion:
-    """Return a suggestion that goes on with another one."""
-    known = shown.ends[-1][1] if shown.ends else 0.0
-    later = tuple((len(shown.text) + end, known + log_probability) for end, log_probability in more.ends)
-    return replace(
-        more,
-        text=shown.text + more.text,
-        ends=shown.ends + later if shown.ends or not shown.text else (),
-        replace_after=shown.replace_after + more.replace_after,
-        log_probability=shown.log_probability + more.log_probability,
-        token_log_probabilities=shown.token_log_probabilities + more.token_log_probabilities,
-        pieces=((MODEL, shown.text), *more.pieces) if shown.text else more.pieces,
-        line=more.line and len(shown.text) + more.line,
-    )

@@ -27,7 +27,6 @@ class ServerFacts:
 
     Attributes:
         software: Name and version of the program.
-        model: Name of its model.
         context_tokens: Number of positions of one request.
         weights: Path or name of the model's files there; "" if it does not tell.
     """
@@ -43,10 +42,7 @@ class Query:
     """A request for tokens.
 
     Attributes:
-        prompt: Tokens of the prompt.
-        max_tokens: Maximum number of generated tokens.
         forced: Bytes that the generated text must start with.
-        sampling: Parameters of drawing a token.
     """
 
     prompt: Sequence[int]
@@ -60,7 +56,6 @@ class Generated:
     """A token that a server has generated.
 
     Attributes:
-        token: The token.
         log_probabilities: Log-probability of it and of the likeliest tokens at its position, before forced bytes.
         cached: Number of tokens of the prompt that the server had computed before; None if it does not tell.
     """
@@ -80,10 +75,6 @@ def text_of(data: bytes) -> str:
 
 class ModelServer(ABC):
     """A kind of model server. Each method raises CancelledError at once after `cancel`, or RemoteServerError.
-
-    Args:
-        connection: The way to it.
-        tokenizer: Tokenizer of the prompts.
 
     Attributes:
         sample: Text by which tokenizers are compared.
@@ -116,11 +107,8 @@ class ModelServer(ABC):
     def check_tokenizer(self, special: Sequence[str], cancel: CancelToken) -> None:
         """Check that the server's model has the tokens of the tokenizer that makes the prompts.
 
-        All tokens that are whole characters are compared, and how a text is split.
-
-        Args:
-            special: Special tokens of the prompt's format.
-            cancel: Ends the check.
+        All tokens that are whole characters are compared, the special ones of the prompt's format, and how a text is
+        split.
 
         Raises:
             RemoteServerError: It has others.

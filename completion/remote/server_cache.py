@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from completion.cache.kv_plan import common_prefix
 from completion.prompt.pace import PromptBudget, PromptPace
 from drafting.arrays import IntArray
 
@@ -29,7 +30,6 @@ class _Document:
     """A document of which prompts were sent.
 
     Attributes:
-        language: Its language.
         budget: Maximum number of tokens of each part of its prompts; None before the first.
         prompts: The last prompts that the server has computed.  # int32 [tokens] each
     """
@@ -39,30 +39,23 @@ class _Document:
     prompts: deque[IntArray] = field(default_factory=lambda: deque(maxlen=_MAX_PROMPTS))
 
 
+@dataclass(slots=True)
 class ServerCache:
     """The state of a server's cache, as far as this engine's requests tell.
 
-    Args:
+    Attributes:
         largest: Budget of prompts for a server that is quick enough.
         full_prompt_s: Maximum time for a prompt that is prepared in advance, in seconds.
         cold_prompt_s: Maximum time for a prompt that somebody waits for, in seconds.
-        clock: Monotonic clock, in seconds.
     """
 
-    def __init__(
-        self,
-        largest: PromptBudget,
-        full_prompt_s: float,
-        cold_prompt_s: float,
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._largest = largest
-        self._full_prompt_s = full_prompt_s
-        self._cold_prompt_s = cold_prompt_s
-        self._clock = clock
-        self._waits: deque[float] = deque(maxlen=_MAX_TIMES)
-        self._computed: deque[tuple[int, float]] = deque(maxlen=_MAX_TIMES)  # tokens, seconds with the wait
-        self._documents: dict[str, _Document] = {}  # the one that was used last at the end
+    largest: PromptBudget
+    full_prompt_s: float
+    cold_prompt_s: float
+    clock: Callable[[], float] = time.perf_counter
+    _waits: deque[float] = field(default_factory=lambda: deque(maxlen=_MAX_TIMES))
+    _computed: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=_MAX_TIMES))  # tokens, all seconds
+    _documents: dict[str, _Document] = field(default_factory=dict)  # the one that was used last at the end
 
     @property
     def languages(self) -> set[str]:
@@ -103,13 +96,13 @@ class ServerCache:
 
     def is_cold(self, name: str, prompt: Sequence[int]) -> bool:
         """Return whether a prompt is mostly uncached, and computing it takes longer than somebody may wait."""
-        is_slow = self._pace().seconds(self.lacking(name, prompt)) > self._cold_prompt_s
+        is_slow = self._pace().seconds(self.lacking(name, prompt)) > self.cold_prompt_s
         return is_slow and self._is_mostly_lacking(name, prompt)
 
     def lacking(self, name: str, prompt: Sequence[int]) -> int:
         """Return how many tokens of a prompt the server has probably not cached."""
         tokens, document = np.asarray(prompt, dtype=np.int32), self._documents.get(name)
-        cached = [_common(tokens, each) for each in document.prompts] if document else []
+        cached = [common_prefix(tokens, each) for each in document.prompts] if document else []
         return len(tokens) - max(cached, default=0)
 
     def sent(self, name: str, prompt: Sequence[int]) -> Callable[[int | None], int]:
@@ -119,11 +112,11 @@ class ServerCache:
             A function to call when the server has computed it, with the number of tokens that it had cached, None if it
             does not tell. It returns that number, or what it probably was.
         """
-        sent_s, probably = self._clock(), len(prompt) - self.lacking(name, prompt)
+        sent_s, probably = self.clock(), len(prompt) - self.lacking(name, prompt)
 
         def computed(cached: int | None) -> int:
             known = probably if cached is None else cached
-            self._note(len(prompt) - known, self._clock() - sent_s)
+            self._note(len(prompt) - known, self.clock() - sent_s)
             if name in self._documents:
                 self._documents[name].prompts.append(np.asarray(prompt, dtype=np.int32))
             return known
@@ -138,17 +131,10 @@ class ServerCache:
 
     def _pace(self) -> PromptPace:
         """Return the server's speed: what it takes for few tokens, it takes for each request."""
-        pace, wait_s = PromptPace(self._largest, self._full_prompt_s), statistics.median(self._waits or (0.0,))
+        pace, wait_s = PromptPace(self.largest, self.full_prompt_s), statistics.median(self._waits or (0.0,))
         for tokens, seconds in self._computed:
             pace.note(tokens, seconds - wait_s)
         return pace
 
     def _is_mostly_lacking(self, name: str, prompt: Sequence[int]) -> bool:
         return 2 * self.lacking(name, prompt) > len(prompt)
-
-
-def _common(one: IntArray, other: IntArray) -> int:
-    """Return the length of the start that two prompts share."""
-    size = min(len(one), len(other))
-    differing = one[:size] != other[:size]
-    return int(differing.argmax()) if differing.any() else size

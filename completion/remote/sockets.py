@@ -18,14 +18,8 @@ def connected(
 ) -> socket.socket:
     """Return a socket that is connected to the first address of a host that answers.
 
-    A cancel is heard at once, but only after the host's name is resolved, which the system does.
-
-    Args:
-        host: Name or address.
-        port: TCP port.
-        context: What certificates are trusted; None for an unencrypted connection.
-        timeout_s: Maximum seconds for each address, and for each part of a handshake. The socket keeps it.
-        cancel: Ends the connection at any point.
+    A cancel is heard at once, but only after the host's name is resolved, which the system does. Without a context, the
+    connection is not encrypted. `timeout_s` is for each address and each part of a handshake; the socket keeps it.
 
     Raises:
         CancelledError: `cancel` was called between two addresses.

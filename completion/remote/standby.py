@@ -62,7 +62,6 @@ class Answer:
 
     Args:
         on_text: Called with this answer on the server's thread when it has more text.
-        clock: Monotonic clock, in seconds.
 
     Attributes:
         cancel: Ends the request.
@@ -117,10 +116,7 @@ class Answer:
     def wait(self, known: CompletionEvent | None, silence_s: float, stops: Callable[[], bool]) -> bool:
         """Wait until there is another event than the known one; return False if none comes in time.
 
-        Args:
-            known: The event.
-            silence_s: Time from the last event after which none is waited for, in seconds.
-            stops: Returns whether the wait ends before.
+        That is `silence_s` seconds from the last event, unless `stops` ends the wait before.
         """
         with self._changed:
             while self.last is known and not self.is_over and not stops():
@@ -139,7 +135,6 @@ class Standby:
     Args:
         connect: Connects to the server; called on the thread.
         release: Releases what `connect` has used; called at the end.
-        clock: Monotonic clock, in seconds.
 
     Attributes:
         trouble: Sentence about why the server does not answer; "" if it does.
@@ -158,9 +153,7 @@ class Standby:
         self._release = release
         self._clock = clock
         self._engine: RemoteEngine | None = None
-        self._current: CancelToken | None = None
-        self._preparing = CancelToken()
-        self._ending = CancelToken()
+        self._current, self._preparing, self._ending = CancelToken(), CancelToken(), CancelToken()
         self._retry_s = FIRST_RETRY_S
         self._retry_at = clock()
         self._misses = 0
@@ -172,8 +165,7 @@ class Standby:
     def ask(self, request: CompletionRequest, on_text: Callable[[Answer], None]) -> Answer | None:
         """Send a request; return its answer, None if the server is not connected. `Answer` says what `on_text` is."""
         self._preparing.cancel()
-        if self._current is not None:
-            self._current.cancel()
+        self._current.cancel()
         if not self._is_there():
             return None
         answer = Answer(on_text, self._clock)
@@ -210,8 +202,7 @@ class Standby:
         """End all requests and the thread."""
         self._ending.cancel()
         self._preparing.cancel()
-        if self._current is not None:
-            self._current.cancel()
+        self._current.cancel()
         self._work.put(None)
         self._thread.join(_CLOSE_S)
         self._release()

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from itertools import dropwhile, starmap
 
-from completion.changed_span import common_length
+from completion.edits import common_length
 from completion.syntax.lexer import OPENER_OF, Frame, Reading, Span, State
 from completion.syntax.lexicon import lexicon_of, string_ended_by
 

@@ -24,12 +24,7 @@ Span = tuple[int, int, bytes]
 
 
 def code_only(text: str, language: str) -> str:
-    """Return the code of a file without its prose; nothing for a language with unknown comments and strings.
-
-    Args:
-        text: The whole file.
-        language: LSP language identifier.
-    """
+    """Return the code of a whole file without its prose; nothing for a language with unknown comments and strings."""
     tree = parse(text, language) if row_of(language).named_literals else None
     if tree is None:
         return code_by_marks(text, language)

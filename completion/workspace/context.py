@@ -12,16 +12,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
 
-from completion.changed_span import changed_span
+from completion.edits import changed_span
 from completion.errors import ParseLimitError
 from completion.language_ids import language_of
 from completion.request import CompletionRequest, ContextFile, WorkspaceFile, WorkspaceUpdate
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.code_only import code_by_marks, code_only
 from completion.workspace.definitions import Definition, Imports, definitions, imports
-from completion.workspace.document_words import IMPORTED_SCORE, DocumentWords
+from completion.workspace.document_words import IMPORTED_SCORE, DocumentWords, Snippet, most_similar, snippets_of
 from completion.workspace.secret_files import is_secret
-from completion.workspace.similar_snippets import Snippet, most_similar, snippets_of
 
 MAX_FILE_CHARACTERS = 200_000
 """Maximum number of characters in a file; larger files are data or generated code."""
@@ -50,9 +49,6 @@ class IndexedFile:
     """A file of the workspace, as code without prose.
 
     Attributes:
-        text: Code of the file.
-        definitions: Definitions of the file in order.
-        snippets: Overlapping runs of lines.
         size_bytes: Memory of all this.
         source: Hash of the file as it was sent.
     """
@@ -96,7 +92,6 @@ class WorkspaceContext:
     """The indexed files of one workspace, without secret files.
 
     Attributes:
-        parsing: Runs the functions that parse.
         files: Files by path, the last changed one last.
         edits: Last edited region of each file by path, as the file has it now, the latest last.
     """
@@ -140,12 +135,9 @@ class WorkspaceContext:
         return known is not None and known.source == hash(file)
 
     def choose(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
-        """Return snippets of other files for a request, the most useful last.
+        """Return snippets of other files for a request, by its prefix, suffix, path and language; the most useful last.
 
-        Args:
-            request: Request whose prefix, suffix, path and language determine the choice.
-            budget_tokens: Approximate number of tokens for all snippets; similar code and recent edits get at most
-                half of it.
+        All have about `budget_tokens` tokens; similar code and recent edits get at most half of it.
         """
         document = DocumentWords(
             path=request.path,

@@ -18,11 +18,7 @@ _COMMENT_END = re.compile(r"\*/[ \t]*\n")
 
 
 def outline(node: Node) -> str:
-    """Return a definition without the bodies of its functions; "" for an implementation block without public members.
-
-    Args:
-        node: A definition that `completion.workspace.definitions` finds.
-    """
+    """Return a definition without its functions' bodies; "" for an implementation block without public members."""
     body = node.child_by_field_name("body")
     if body is None:
         value = node.child_by_field_name("value")
@@ -30,7 +26,7 @@ def outline(node: Node) -> str:
         if inner is not None and inner.type == "statement_block":
             return _one_line(_head(node, inner))
         return _without_comment_lines(text_of(node))
-    if _is_function(node):
+    if node.type.startswith(("function", "method", "generator_function", "subroutine")):
         return _one_line(_head(node, body))
     members = _members(node, body)
     if not members and node.type == "impl_item":
@@ -79,10 +75,6 @@ def _head(node: Node, body: Node | None) -> str:
 
 def _one_line(text: str) -> str:
     return _LOOSE.sub("", " ".join(text.split()))
-
-
-def _is_function(node: Node) -> bool:
-    return node.type.startswith(("function", "method", "generator_function", "subroutine"))
 
 
 def _members(owner: Node, body: Node) -> list[str]:

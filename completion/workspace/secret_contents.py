@@ -38,9 +38,7 @@ _SLICE, _OVERLAP = 16_384, 2_048
 def secret_in(text: str, *, is_suspect: bool) -> str:
     """Return what a text holds that must not be read: "a private key", "an access token", "a password"; "" if nothing.
 
-    Args:
-        text: The text.
-        is_suspect: Whether the file's name lets expect secrets: then short values count as well.
+    In a suspect file, whose name lets expect secrets, short values count as well.
     """
     if any(_found(_KEY, text)):
         return "a private key"

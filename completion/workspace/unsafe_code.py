@@ -33,18 +33,12 @@ class Rule:
         kind: What a construct of the user's own permits others of; "shell", "sql" and so on.
         languages: LSP language identifiers; empty for every language.
         patterns: Patterns in the form that unsafe_rules.toml describes.
-        reason: What the construct does.
-        source: CWE number, and a public rule set with the same rule.
-        examples: Code that the rule matches.
         query: tree-sitter query that decides on a call that a pattern finds; "" if the pattern decides.
     """
 
     kind: str
     languages: tuple[str, ...]
     patterns: tuple[str, ...]
-    reason: str
-    source: str
-    examples: tuple[str, ...]
     query: str = ""
 
 
@@ -71,8 +65,10 @@ class Call:
 def rules() -> tuple[Rule, ...]:
     """Return all rules."""
     table = tomllib.loads(files("completion.workspace").joinpath("unsafe_rules.toml").read_text(encoding="utf-8"))
-    lists = ("languages", "patterns", "examples")
-    return tuple(Rule(**row | {key: tuple(row[key]) for key in lists}) for row in table["rule"])
+    return tuple(
+        Rule(row["kind"], tuple(row["languages"]), tuple(row["patterns"]), row.get("query", ""))
+        for row in table["rule"]
+    )
 
 
 def secret_forms() -> list[str]:

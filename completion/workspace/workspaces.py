@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from completion.memory import trim_heap
 from completion.model.tokenizer import CodeTokenizer
@@ -19,29 +20,21 @@ PIECE_CHARACTERS = 8_000
 """Maximum number of characters that are tokenized at once, which keeps all threads waiting for about 10 ms."""
 
 
+@dataclass(slots=True)
 class Workspaces:
     """All open workspaces, under one memory budget.
 
-    Args:
+    Attributes:
         drafters: Drafters, which hold an index of each workspace; None without a local model.
-        tokenizer: The model's tokenizer.
         budget_bytes: Maximum memory of all workspaces. The least recently used one is closed first, the one in use
             never.
-        parsing: Way to call functions that parse text.
     """
 
-    def __init__(
-        self,
-        drafters: Drafters | None,
-        tokenizer: CodeTokenizer,
-        budget_bytes: int = BUDGET_BYTES,
-        parsing: Parsing = IN_PROCESS,
-    ) -> None:
-        self._drafters = drafters
-        self._tokenizer = tokenizer
-        self._budget_bytes = budget_bytes
-        self._parsing = parsing
-        self._files: OrderedDict[str, WorkspaceContext] = OrderedDict()
+    drafters: Drafters | None
+    tokenizer: CodeTokenizer
+    budget_bytes: int = BUDGET_BYTES
+    parsing: Parsing = IN_PROCESS
+    _files: OrderedDict[str, WorkspaceContext] = field(default_factory=OrderedDict)
 
     def update(self, update: WorkspaceUpdate) -> Iterator[None]:
         """Apply changes to a workspace, and yield between bounded pieces of the work, where any other call may be made.
@@ -54,19 +47,19 @@ class Workspaces:
             return
         self.use(key).update(WorkspaceUpdate(key, removed=update.removed))
         for path in update.removed:
-            if self._drafters is not None:
-                self._drafters.workspace(key).remove(path)
+            if self.drafters is not None:
+                self.drafters.workspace(key).remove(path)
         for file in update.changed:
             yield
             if self.use(key).has(file):
                 continue
             tokens: list[int] = []
-            for piece in _pieces(file.text) if self._drafters is not None else ():
+            for piece in _pieces(file.text) if self.drafters is not None else ():
                 yield
-                tokens += self._tokenizer.encode(piece)
+                tokens += self.tokenizer.encode(piece)
             self.use(key).update(WorkspaceUpdate(key, (file,)))  # another call may have closed it
-            if self._drafters is not None:
-                self._drafters.workspace(key).update(file.path, tokens, is_open=file.open)
+            if self.drafters is not None:
+                self.drafters.workspace(key).update(file.path, tokens, is_open=file.open)
             self._evict()
 
     def snippets(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
@@ -77,8 +70,8 @@ class Workspaces:
     def close(self, workspace: str) -> None:
         """Free the memory of a workspace."""
         self._files.pop(workspace, None)
-        if self._drafters is not None:
-            self._drafters.close_workspace(workspace)
+        if self.drafters is not None:
+            self.drafters.close_workspace(workspace)
         trim_heap()
 
     def __len__(self) -> int:
@@ -88,7 +81,7 @@ class Workspaces:
     @property
     def size_bytes(self) -> int:
         """Memory of all workspaces."""
-        indexes = sum(self._drafters.size_bytes(key) for key in self._files) if self._drafters is not None else 0
+        indexes = sum(self.drafters.size_bytes(key) for key in self._files) if self.drafters is not None else 0
         return self.files_bytes + indexes
 
     @property
@@ -99,13 +92,13 @@ class Workspaces:
     def use(self, workspace: str) -> WorkspaceContext:
         """Make a workspace the most recently used one; what drafters learn in it counts and goes with it."""
         if workspace not in self._files:
-            self._files[workspace] = WorkspaceContext(self._parsing)
+            self._files[workspace] = WorkspaceContext(self.parsing)
             self._evict()
         self._files.move_to_end(workspace)
         return self._files[workspace]
 
     def _evict(self) -> None:
-        while len(self._files) > 1 and self.size_bytes > self._budget_bytes:
+        while len(self._files) > 1 and self.size_bytes > self.budget_bytes:
             self.close(next(iter(self._files)))
 
 

@@ -23,17 +23,15 @@ from completion.backend import Backend
 from completion.cancellation import CancelToken
 from completion.errors import DraftlineError
 from completion.free_memory import free_bytes
-from completion.host.process.address import normal_model
-from completion.host.process.endpoint import endpoint_at
+from completion.host.process.address import endpoint_at, normal_model
 from completion.model.gpu_memory import FORMATS, Gpu, find_gpu
 from completion.model.int8.kernels.processor import processor_features
 from completion.model.store import model_list, model_store
 from completion.model.store.converted_models import tree_bytes
 from completion.model.store.hub import cached_folder
-from completion.paths import cache_dir
+from completion.paths import cache_dir, version
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
-from completion.version import version
 from lsp_server.engine.launcher import EngineOptions, HostLauncher
 
 _GIB = 1 << 30

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from completion.errors import ConfigurationError, DraftlineError
-from completion.version import version
+from completion.paths import version
 
 _COMMANDS = {
     "complete": "complete code at a position in a file",

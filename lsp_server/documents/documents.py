@@ -10,8 +10,7 @@ from pathlib import Path
 
 from lsprotocol import types
 
-from completion.changed_span import changed_span
-from completion.edits import Diagnostic
+from completion.edits import Diagnostic, changed_span
 from lsp_server.documents.edit_log import MAX_NOTED, EditLog
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Edit, Place, TextLines, join_surrogates

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from completion.changed_span import changed_span
-from completion.edits import MAX_HISTORY_CHARACTERS, LineEdit
+from completion.edits import MAX_HISTORY_CHARACTERS, LineEdit, changed_span
 from lsp_server.documents.text_lines import Edit, TextLines, split_lines
 
 SHOWN_HUNKS = 4

@@ -17,9 +17,8 @@ import httpcore
 from completion import errors
 from completion.edits import NextEditRequest, NextEdits
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
+from completion.host.process.address import Endpoint, endpoint_at, keep_alive_options
 from completion.host.process.clients import CLIENT_HEADER
-from completion.host.process.endpoint import Endpoint, endpoint_at
-from completion.host.process.keep_alive import keep_alive_options
 from completion.host.wire import decode_event, decode_next_edits, encode
 from completion.remote.connection import trusting
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate

@@ -21,9 +21,8 @@ from completion.host.process.address import (
     host_address,
     normal_model,
 )
-from completion.paths import writing_to
+from completion.paths import version, writing_to
 from completion.remote.address import RemoteAddress
-from completion.version import version
 from drafting.state_files import require_file
 from lsp_server.engine.auto_model import AUTO
 from lsp_server.engine.host_processes import is_stopped, processes_with

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from completion.changed_span import changed_span
+from completion.edits import changed_span
 from completion.host.open_texts import ShortUpdate, WorkspaceEdit, text_sum
 from completion.request import WorkspaceFile, WorkspaceUpdate
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from completion.changed_span import common_length
+from completion.edits import common_length
 from lsp_server.documents.documents import Document
 from lsp_server.documents.edit_places import last_insertion
 from lsp_server.documents.position_encoding import PositionEncoding, column_from_units

@@ -27,9 +27,9 @@ from benchmarks.next_edit.scenarios import history_edits, scenarios
 from benchmarks.next_edit.staleness import run
 from benchmarks.next_edit.training import FOLDS, Row, folds, half
 from completion.edits import LineEdit
-from completion.next_edit.candidate import Candidate
 from completion.next_edit.edited_nodes import ChangeSyntax
 from completion.next_edit.proposals import Proposal
+from completion.next_edit.rewrites import Candidate
 
 USES = "\nx = {0}.open(1)\nprint(x)\ny = {0}.read(x)\n"
 BUFFER = "import zstandard\n" + USES.format("zstd")

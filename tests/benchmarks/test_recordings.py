@@ -7,7 +7,7 @@ import pytest
 from benchmarks.next_edit import __main__ as next_edit
 from benchmarks.next_edit.recordings import Rating, recordings
 from completion.edits import LineEdit
-from completion.next_edit.candidate import Candidate
+from completion.next_edit.rewrites import Candidate
 
 TEXT = "𝄞 = 1\nzstd = 2\nx = zstd\ny = zstd\n"
 NAME = TEXT.index("zstd") + 1  # in UTF-16 units, of which the first character has two

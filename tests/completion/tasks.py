@@ -12,7 +12,7 @@ from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.ending.mode import cursor_context
 from completion.model.loading import LoadedModel
-from completion.next_edit.retyping import replaced_lines
+from completion.next_edit.candidates import replaced_lines
 from completion.prompt.fim_format import detect_format
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion.changed_span import changed_span, common_length
+from completion.edits import changed_span, common_length
 
 TEXTS = st.text(st.sampled_from("ab\n"), max_size=12)
 

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from completion.cancellation import CancelToken
-from completion.decoding.drafting_setup import make_drafters
+from completion.decoding.step_costs import make_drafters
 from completion.decoding.stop_rules import StopRules
 from completion.ending.mode import cursor_context
 from completion.engine import Engine

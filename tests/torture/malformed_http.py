@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from completion.errors import DraftlineError
-from completion.host.process.endpoint import Endpoint
+from completion.host.process.address import Endpoint
 from completion.request import CompletionRequest
 from lsp_server.engine.http import EngineConnection
 from tests.torture.large_bodies import half_body, large_body

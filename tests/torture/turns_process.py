@@ -19,7 +19,8 @@ PIECES = 10
 
 def main(how: str) -> None:
     """Run both jobs to their ends."""
-    passes, cancel = JointPasses(SimpleNamespace(shape=None, joint_requests=2)), CancelToken()
+    uncalled = dict.fromkeys(("shape", "held_weights", "new_cache", "prefill", "score_together", "superpose"))
+    passes, cancel = JointPasses(SimpleNamespace(joint_requests=2, **uncalled)), CancelToken()
 
     def works(_closing: Closing) -> None:
         for _ in range(PIECES):

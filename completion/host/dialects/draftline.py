@@ -11,11 +11,10 @@ from starlette.responses import Response
 
 from completion.edits import NextEdits
 from completion.errors import CancelledError, DraftlineError
-from completion.host.dialects.schema import CLOSING, WORKSPACE, read_next_edit, read_request
+from completion.host.dialects.schema import read_closing, read_next_edit, read_request, read_workspace
 from completion.host.errors import error_body
 from completion.host.job import Job, Urgency
-from completion.host.services import Host, sender
-from completion.host.stream import EventStreamResponse, cancel_when_gone, sse_message
+from completion.host.services import EventStreamResponse, Host, cancel_when_gone, sender, sse_message
 from completion.host.wire import encode
 
 
@@ -60,7 +59,7 @@ async def prepare(request: Request) -> Response:
 async def workspace(request: Request) -> Response:
     """Serve `POST /v1/workspace`: queue changes of a workspace. They are accepted before the model is loaded, too."""
     host: Host = request.app.state.host
-    own = host.open_texts.whole(host.clients.own(sender(request), await WORKSPACE.read(request)))
+    own = host.open_texts.whole(host.clients.own(sender(request), await read_workspace(request)))
     host.worker.submit(Job(Urgency.WORKSPACE, own, deliver=lambda _: None))
     return Response(status_code=202)
 
@@ -68,5 +67,5 @@ async def workspace(request: Request) -> Response:
 async def close(request: Request) -> Response:
     """Serve `POST /v1/close`: forget documents and workspaces that the client no longer uses."""
     host: Host = request.app.state.host
-    host.clients.close(sender(request), await CLOSING.read(request))
+    host.clients.close(sender(request), await read_closing(request))
     return Response(status_code=202)

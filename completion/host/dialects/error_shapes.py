@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from completion.errors import DraftlineError
-from completion.host.errors import EngineLoadingError, QueueFullError, error_body, status_of
+from completion.host.errors import EngineLoadingError, QueueFullError, error_body
 
 _RETRY_AFTER_S = 1
 _OPENAI = ("/v1/completions", "/v1/chat/completions", "/beta/completions", "/v1/models")
@@ -24,13 +24,7 @@ _TYPES = {
 
 
 def error_response(error: DraftlineError, path: str, status: int = 0) -> JSONResponse:
-    """Return an error as a complete HTTP reply.
-
-    Args:
-        error: The error.
-        path: Path of the request, which decides on the form.
-        status: HTTP status; 0 for that of the error's type.
-    """
+    """Return an error as a complete HTTP reply in the form of the interface at `path`; status 0 stands for its own."""
     shape, found = error_shape(error, path)
     status = status or found
     headers = {"Retry-After": str(_RETRY_AFTER_S)} if isinstance(error, EngineLoadingError | QueueFullError) else {}
@@ -41,7 +35,7 @@ def error_response(error: DraftlineError, path: str, status: int = 0) -> JSONRes
 
 def error_shape(error: DraftlineError, path: str) -> tuple[dict[str, Any], int]:
     """Return an error as the JSON object of the interface at `path`, and its HTTP status there."""
-    status = status_of(error)
+    status = error.status
     if path.startswith("/api/"):
         return {"error": str(error)}, _outside(status)
     if path not in (*_LLAMA_CPP, *_OPENAI, "/v1/fim/completions"):

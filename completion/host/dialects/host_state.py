@@ -9,9 +9,8 @@ from collections.abc import AsyncGenerator
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from completion.host.services import Host, sender
+from completion.host.services import EventStreamResponse, Host, sender, sse_message
 from completion.host.state import HostPhase
-from completion.host.stream import EventStreamResponse, sse_message
 
 
 async def lease(request: Request) -> Response:

@@ -20,8 +20,8 @@ from completion.host.dialects.openai import single_prompt
 from completion.host.dialects.reply_text import Answer, Reply, reply_with
 from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 from completion.host.services import Host, sender
+from completion.paths import version
 from completion.request import CompletionRequest, ContextFile, Sampling
-from completion.version import version
 
 _MAX_TOKENS = 128
 """Maximum number of generated tokens, also where a client sends -1 for "no limit": a code completion needs one."""

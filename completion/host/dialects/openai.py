@@ -18,8 +18,7 @@ from completion.host.dialects.marked_prompt import marked_request
 from completion.host.dialects.reply_text import Answer, Reply, reply_with
 from completion.host.dialects.schema import ClientModel, Stops, sampling_of
 from completion.host.errors import BodyInvalidError
-from completion.host.services import Host
-from completion.host.stream import sse_message
+from completion.host.services import Host, sse_message
 from completion.request import MAX_TOKENS_LIMIT, CompletionRequest, Statistics
 
 DEFAULT_MAX_TOKENS = 128

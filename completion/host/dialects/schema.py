@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import is_dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError, with_config
 from pydantic_core import CoreSchema, SchemaValidator
@@ -53,27 +53,23 @@ class ClientModel(BaseModel):
 
     @classmethod
     async def read(cls, request: Request) -> Self:
-        """Read and parse a JSON body. The errors are those of `Body.read`."""
+        """Read and parse a JSON body; raise a BodyInvalidError if it is not valid."""
         return await _parsed(request, cls.model_validate_json)
 
 
-class Body(Generic[T]):
-    """The form of a request's body: a type of ours."""
-
-    def __init__(self, kind: type[T]) -> None:
-        self._validator = SchemaValidator(_ending_at_faults(TypeAdapter(kind).core_schema))
-
-    async def read(self, request: Request) -> T:
-        """Read and parse a JSON body, whose size and contents `Guard` bounds.
-
-        Raises:
-            BodyInvalidError: The body is not valid. The message names up to five fields, without their values, which
-                may be source text.
-        """
-        return await _parsed(request, self._validator.validate_json)
+def _reader(kind: type[T]) -> Callable[[Request], Awaitable[T]]:
+    """Return a function that reads a JSON body of a type of ours."""
+    validate = SchemaValidator(_ending_at_faults(TypeAdapter(kind).core_schema)).validate_json
+    return lambda request: _parsed(request, validate)
 
 
 async def _parsed(request: Request, parse: Callable[[bytes], T]) -> T:
+    """Read and parse a JSON body, whose size and contents `Guard` bounds.
+
+    Raises:
+        BodyInvalidError: The body is not valid. The message names up to five fields, without their values, which may be
+            source text.
+    """
     text = b"".join([part async for part in request.stream()])  # `Request.body` would keep it as long as the reply
     try:
         return parse(text)
@@ -85,10 +81,8 @@ async def _parsed(request: Request, parse: Callable[[bytes], T]) -> T:
         raise BodyInvalidError(f"The request's body is invalid. {'; '.join(faults[:5])}.") from None
 
 
-REQUEST = Body(CompletionRequest)
-WORKSPACE = Body(ShortUpdate)
-CLOSING = Body(Closing)
-NEXT_EDIT = Body(NextEditRequest)
+_completion, _next_edit = _reader(CompletionRequest), _reader(NextEditRequest)
+read_workspace, read_closing = _reader(ShortUpdate), _reader(Closing)
 
 MAX_STOPS = 64
 """Maximum number of stop strings in a request; the event loop searches the text for each of them."""
@@ -105,7 +99,7 @@ async def read_request(body: Request) -> CompletionRequest:
     Raises:
         BodyInvalidError: A field is unknown, has the wrong type or is out of range.
     """
-    request = await REQUEST.read(body)
+    request = await _completion(body)
     check_request(request)
     return request
 
@@ -116,7 +110,7 @@ async def read_next_edit(body: Request) -> NextEditRequest:
     Raises:
         BodyInvalidError: A field is unknown or has the wrong type, or an edit is not part of the document.
     """
-    request = await NEXT_EDIT.read(body)
+    request = await _next_edit(body)
     if len(request.edits) > MAX_EDITS:
         raise BodyInvalidError(f"The request has {len(request.edits)} edits; it may have {MAX_EDITS}.")
     for edit in request.edits:
@@ -133,9 +127,7 @@ async def read_next_edit(body: Request) -> NextEditRequest:
 def check_request(request: CompletionRequest, names: Mapping[str, str] = MappingProxyType({})) -> None:
     """Check that every number is in its range, and that the text is a document or a conversation.
 
-    Args:
-        request: The request.
-        names: Names of fields in the client's interface, where they differ.
+    `names` has the names of fields in the client's interface, where they differ.
 
     Raises:
         BodyInvalidError: A number is out of range. The message has its field, its value and the range.

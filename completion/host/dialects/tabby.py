@@ -17,8 +17,8 @@ from starlette.responses import JSONResponse, Response
 from completion.host.dialects.reply_text import Answer, Reply, reply_with
 from completion.host.dialects.schema import ClientModel, sampling_of
 from completion.host.services import Host
+from completion.paths import version
 from completion.request import CompletionRequest, ContextFile
-from completion.version import version
 
 _EVENT_TYPES = frozenset({"view", "select", "dismiss"})
 

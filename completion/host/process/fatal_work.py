@@ -52,7 +52,6 @@ class FatalWork:
 
     Args:
         path: The file. Only the holder of the host's lock may use it.
-        clock: Seconds since the epoch.
 
     Raises:
         StorageError: The file cannot be created.
@@ -138,12 +137,7 @@ class FatalWork:
 
 
 class CountedEngine:
-    """An engine whose work is counted: it refuses a document, and leaves out a file, on which hosts ended.
-
-    Args:
-        engine: The engine.
-        fatal: The count, which only the engine's thread uses.
-    """
+    """An engine whose work is counted: it refuses a document, and leaves out a file, on which too many hosts ended."""
 
     def __init__(self, engine: EngineLike, fatal: FatalWork) -> None:
         self._engine = engine

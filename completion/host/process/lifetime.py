@@ -11,14 +11,13 @@ from collections.abc import Callable, Sequence
 from filelock import FileLock, Timeout
 
 from completion.backend import BACKENDS
-from completion.host.engine_protocol import EngineLoader, LoadedEngine
+from completion.host.engine_protocol import EngineLoader
 from completion.host.process.address import ALREADY_RUNNING, LOADING_FAILED, HostAddress, host_address
 from completion.host.process.fatal_work import FatalWork, counted
 from completion.host.process.log import configure_log
 from completion.host.process.sockets import own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
 from completion.paths import write_no_core_dump, writing_to
-from completion.progress import Progress
 from completion.remote.address import RemoteAddress
 
 logger = logging.getLogger(__name__)
@@ -41,10 +40,7 @@ def parse_settings(arguments: Sequence[str]) -> HostSettings:
 def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[HostAddress], None]) -> int:
     """Run a host until it is idle or a signal stops it.
 
-    Args:
-        settings: Settings of the host.
-        load: Loads the engine; called on the model's thread.
-        on_listening: Called once clients can connect. The model may still be loading.
+    `load` is called on the model's thread, `on_listening` once clients can connect. The model may still be loading.
 
     Returns:
         The exit status: 0, ALREADY_RUNNING if another process serves this model, or LOADING_FAILED.
@@ -71,12 +67,9 @@ def serve(settings: HostSettings, load: EngineLoader, on_listening: Callable[[Ho
 def _serve_locked(
     settings: HostSettings, load: EngineLoader, address: HostAddress, on_listening: Callable[[HostAddress], None]
 ) -> bool:
-    def load_counted(progress: Progress) -> LoadedEngine:
-        return counted(load(progress), fatal)
-
     async def run() -> bool:
         on_listening(address)
-        server = HostServer(settings, load_counted, own.token)
+        server = HostServer(settings, lambda progress: counted(load(progress), fatal), own.token)
         await server.run(sockets)
         return server.loading_failed
 

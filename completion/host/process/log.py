@@ -41,11 +41,9 @@ class NoTextFormatter(logging.Formatter):
 
 
 def configure_log(path: Path, level: str) -> None:
-    """Write this process's log to a file.
+    """Write this process's log, draftline's own messages from a level on, to a file that is rotated at one megabyte.
 
-    Args:
-        path: The log file; it is rotated at one megabyte.
-        level: Level of draftline's own messages. No level logs the text of a request.
+    No level logs the text of a request.
 
     Raises:
         StorageError: The file cannot be written.

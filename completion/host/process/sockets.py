@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from completion.errors import ConfigurationError, EngineUnavailableError, StorageError
-from completion.host.process.endpoint import LOOPBACK, write_endpoint
-from completion.host.process.keep_alive import keep_alive_options
+from completion.host.process.address import LOOPBACK, keep_alive_options, write_endpoint
 from completion.paths import check_private, writing_to
 from completion.remote.address import is_loopback
 

@@ -13,9 +13,10 @@ import torch
 
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cancellation import CancelToken
-from completion.decoding.constraints import Constraints
-from completion.decoding.decoder import NO_TOKEN, Decoder, log_probability
+from completion.decoding.constraints import FREE, NO_TOKEN, Constraints
+from completion.decoding.decoder import Decoder, log_sum
 from completion.errors import CancelledError
+from completion.model.logits import DenseLogits
 from completion.prompt.healing import heal
 from completion.request import Sampling
 
@@ -48,7 +49,7 @@ def test_at_200_random_cursors_the_output_starts_with_the_text_before_the_cursor
         healed = heal(text[: rng.randrange(len(text))])
         decoder = decoder_at(tiny_model, healed.shown, healed.forced, temperature)
         for _step in itertools.islice(decoder.steps(CancelToken()), len(healed.forced) + 1):
-            if not decoder.state.forced.remaining:
+            if not decoder.state.forced:
                 break
         assert tiny_model.tokenizer.decode(decoder.tokens).startswith(healed.forced)
 
@@ -72,17 +73,22 @@ def test_an_unlikely_text_before_the_cursor_does_not_lower_log_probabilities(tin
         decoder = decoder_at(tiny_model, shown, forced)
         state = decoder.state
         step = next(decoder.steps(CancelToken()))
-        allowed = tokenizer.tokens_with_prefix(state.forced.remaining)
+        allowed = tokenizer.tokens_with_prefix(state.forced)
         assert 0 >= step.log_probabilities[0] >= -math.log(len(allowed)) - 1e-6
 
 
 def test_the_probabilities_of_the_candidates_sum_to_one():
     row = np.array([1.0, 2.0, 3.0, 9.0], dtype=np.float32)
     candidates = np.array([0, 2], dtype=np.int32)
-    among = [math.exp(log_probability(row, token, candidates)) for token in (0, 2)]
+    logits = DenseLogits(row[np.newaxis])
+    among = [math.exp(row[token] - log_sum(logits, 0, candidates)) for token in (0, 2)]
     assert sum(among) == pytest.approx(1)
-    assert math.exp(log_probability(row, 2)) < 0.01 < among[1]
-    assert log_probability(row, NO_TOKEN) == -math.inf
+    assert math.exp(row[2] - log_sum(logits, 0, None)) < 0.01 < among[1]
+
+
+def test_where_no_token_is_allowed_the_log_probability_is_minus_infinity(tiny_model):
+    decoder = decoder_at(tiny_model, "x = ", b"")
+    assert decoder._scored(DenseLogits(np.zeros((1, 4), dtype=np.float32)), 0, NO_TOKEN, FREE) == (-math.inf, None)
 
 
 def test_a_greedy_step_copies_from_the_device_once(tiny_model, monkeypatch):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from completion.cancellation import CancelToken
-from completion.decoding.known_names import KnownNames, NameState, known_names
+from completion.decoding.constraints import KnownNames, NameState, known_names
 from completion.engine import Engine
 from completion.prompt.healing import heal
 from completion.request import CacheMode, CompletionRequest

@@ -11,8 +11,7 @@ import pytest
 from completion.cancellation import CancelToken
 from completion.completer import Completer
 from completion.decoding import step_costs
-from completion.decoding.limits import MAX_NODES, PROCESSOR_NODES, Limits
-from completion.decoding.step_costs import load_or_measure_costs
+from completion.decoding.step_costs import MAX_NODES, PROCESSOR_NODES, limits, load_or_measure_costs
 from completion.engine import Engine, EngineSettings
 from completion.model.causal_model import ScorePass
 from completion.prompt.pace import COLD_PROMPT_S, PromptBudget, PromptPace
@@ -27,9 +26,9 @@ OLD_GPU = StepCosts({0: 9.0, 16: 13.0, 63: 31.0}, MAX_NODES)
 
 
 def test_a_processor_keeps_its_limits_and_a_gpu_gets_longer_prompts_and_joint_requests():
-    assert Limits.of(PROCESSOR, 8) == Limits.of(OLD_GPU, 8) == Limits(longer=1, joint_requests=8)
-    assert Limits.of(PROCESSOR, 1) == Limits(longer=1, joint_requests=1)
-    assert Limits.of(GPU, 1) == Limits(longer=8, joint_requests=8)
+    assert limits(PROCESSOR, 8) == limits(OLD_GPU, 8) == (1, 8)
+    assert limits(PROCESSOR, 1) == (1, 1)
+    assert limits(GPU, 1) == (8, 8)
 
 
 @pytest.mark.parametrize(("tokens_per_s", "times"), [(700, 1), (5_000, 1), (5_200, 2), (15_000, 4), (50_000, 8)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from completion.ending.context import Context
-from completion.next_edit.retyping import replaced_lines
+from completion.next_edit.candidates import replaced_lines
 from completion.request import Mode
 
 DELETED = "@@\n-import os\n+import sys\n@@\n-def area(a, b):\n-    return a * b\n-\n"

@@ -1,6 +1,8 @@
 """The rules of unsafe constructs: each has a source and matches its examples, and no part of an example is shown."""
 
 import re
+import tomllib
+from importlib.resources import files
 
 import pytest
 from hypothesis import given, settings
@@ -11,33 +13,35 @@ from completion.ending.decision import finished
 from completion.ending.decision import shown as shown_part
 from completion.ending.rule import DropReason
 from completion.request import Mode, Suggestion
-from completion.workspace.unsafe_code import rules
+
+RULES = tomllib.loads(files("completion.workspace").joinpath("unsafe_rules.toml").read_text(encoding="utf-8"))["rule"]
 
 EXAMPLES = [
     pytest.param(language, example, id=f"{language or 'any'}: {example}")
-    for rule in rules()
-    for language in rule.languages or ("python", "")
-    for example in rule.examples
+    for rule in RULES
+    for language in rule["languages"] or ("python", "")
+    for example in rule["examples"]
 ]
-CALLS = [(rule.languages[0], example) for rule in rules() if rule.query for example in rule.examples]
+CALLS = [(rule["languages"][0], example) for rule in RULES if rule.get("query") for example in rule["examples"]]
 LINES = st.sampled_from(
     [
         (language, re.compile(pattern.replace(" ", "[ ]?")))
-        for rule in rules()
-        if not rule.query
-        for language in rule.languages[:1] or ("python",)
-        for pattern in rule.patterns
+        for rule in RULES
+        if not rule.get("query")
+        for language in rule["languages"][:1] or ("python",)
+        for pattern in rule["patterns"]
     ]
 ).flatmap(lambda row: st.tuples(st.just(row[0]), st.from_regex(row[1], fullmatch=True))) | st.sampled_from(CALLS)
 
 
 def test_each_rule_has_a_kind_a_reason_and_a_source():
-    for rule in rules():
-        assert rule.kind in ("shell", "fetch", "verification", "secret", "sql", "path", "crypto", "deserialise")
-        assert rule.reason.endswith(".")
-        assert re.match(r"CWE-\d+", rule.source)
-        assert rule.patterns
-        assert rule.examples
+    for rule in RULES:
+        assert rule["kind"] in ("shell", "fetch", "verification", "secret", "sql", "path", "crypto", "deserialise")
+        assert rule.keys() <= {"kind", "languages", "patterns", "reason", "source", "examples", "query"}
+        assert rule["reason"].endswith(".")
+        assert re.match(r"CWE-\d+", rule["source"])
+        assert rule["patterns"]
+        assert rule["examples"]
 
 
 @pytest.mark.parametrize(("language", "example"), EXAMPLES)

@@ -12,7 +12,7 @@ import pytest
 
 from completion.host import job, job_queue
 from completion.host.engine_protocol import EngineLoader
-from completion.host.process.endpoint import Endpoint, endpoint_at
+from completion.host.process.address import Endpoint, endpoint_at
 from completion.host.process.sockets import own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
 from tests.completion.host.paced_engine import PacedEngine

@@ -33,10 +33,9 @@ LIKELY_FROM = 0.2
 def likely_by_rules(request: NextEditRequest) -> NextEdits:
     """Return the next edits that are likely without a model."""
     gate = Gate.shipped().rules
-    told = (request.language, IN_PROCESS, request.diagnostics, request.elsewhere, request.path)
     found = [
         NextEdit(each.candidate.line, each.candidate.old, each.candidate.new, chance)
-        for each in proposals(request.lines, request.edits, *told)
+        for each in proposals(request, IN_PROCESS)
         if (chance := gate.probability(each.rule_features())) >= LIKELY_FROM
     ]
     return NextEdits(tuple(sorted(without_overlaps(found), key=lambda edit: edit.line)))

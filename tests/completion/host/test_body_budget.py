@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion.host.dialects.body_budget import Budget, JsonCount, UnfinishedBodies
 from completion.host.errors import BodyInvalidError
-from completion.host.process.endpoint import endpoint_at
+from completion.host.process.address import endpoint_at
+from completion.host.process.guard import Budget, JsonCount, UnfinishedBodies
 from completion.host.server import HostSettings
 from tests.completion.host.conftest import raw_connection
 from tests.completion.host.paced_engine import PacedEngine

@@ -22,7 +22,7 @@ from tests.completion.host.test_requests import acquire, body, read_events, unti
 _LEASE = """
 import sys, httpx
 from pathlib import Path
-from completion.host.process.endpoint import endpoint_at
+from completion.host.process.address import endpoint_at
 endpoint = endpoint_at(Path(sys.argv[1]))
 transport = httpx.HTTPTransport(uds=str(endpoint.socket_path) if endpoint.socket_path else None)
 headers = {sys.argv[2]: "gone"} | ({"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {})

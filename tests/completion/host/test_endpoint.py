@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from completion.errors import PermissionsError, StorageError
-from completion.host.process.endpoint import endpoint_at
+from completion.host.process.address import endpoint_at
 from completion.host.process.sockets import own_socket
 
 

@@ -19,8 +19,7 @@ from completion.errors import (
     PermissionsError,
     PromptTooLongError,
 )
-from completion.host.process.address import host_address
-from completion.host.process.endpoint import endpoint_at
+from completion.host.process.address import endpoint_at, host_address
 from completion.host.process.sockets import own_socket
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from lsp_server.engine.client import EngineClient

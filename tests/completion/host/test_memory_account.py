@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from completion.cancellation import CancelToken
 from completion.host.engine_loader import load_engine
-from completion.host.process.memory_account import memory_account
+from completion.host.metrics import memory_account
 from completion.host.server import HostSettings
 from completion.memory import Held, MemoryPart
 from completion.request import Closing, CompletionRequest

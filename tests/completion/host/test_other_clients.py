@@ -9,9 +9,8 @@ import openai
 import pytest
 
 from completion.host.dialects.openai import CompletionBody, completion_request
-from completion.host.dialects.reply_text import plain_text
+from completion.host.dialects.reply_text import StopStrings, plain_text
 from completion.host.dialects.schema import sampling_of
-from completion.host.dialects.stop_strings import StopStrings
 from completion.host.process.sockets import TcpAddress, tcp_socket
 from completion.host.server import HostSettings
 from completion.model.sampling import draw

@@ -5,8 +5,8 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from completion.host.dialects import stop_strings
-from completion.host.dialects.stop_strings import StopStrings
+from completion.host.dialects import reply_text
+from completion.host.dialects.reply_text import StopStrings
 
 WORDS = st.text(alphabet="ab", max_size=6)
 
@@ -44,7 +44,7 @@ def test_the_work_grows_with_the_text_and_not_with_its_square():
 
         def count(frame, _event, _argument):
             nonlocal lines
-            lines += frame.f_code.co_filename == stop_strings.__file__
+            lines += frame.f_code.co_filename == reply_text.__file__
             return count
 
         search, text = StopStrings([f"{'a' * 1000}{number}" for number in range(64)]), ""

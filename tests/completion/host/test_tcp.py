@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from completion.errors import ConfigurationError, EngineUnavailableError, PermissionsError, StorageError
-from completion.host.process.endpoint import Endpoint
+from completion.host.process.address import Endpoint
 from completion.host.process.sockets import TcpAddress, tcp_address, tcp_socket, tls_context
 from completion.host.server import HostSettings
 from completion.remote.address import RemoteAddress

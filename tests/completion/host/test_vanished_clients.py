@@ -10,11 +10,11 @@ import pytest
 
 from completion.edits import NextEditRequest
 from completion.host.metrics import HostMetrics
-from completion.host.process.endpoint import endpoint_at
-from completion.host.process.idle import IdleWatch
+from completion.host.process.address import endpoint_at
+from completion.host.process.clients import HostClients
 from completion.host.server import HostSettings
-from completion.host.state import HostState
-from completion.host.stream import RequestStream
+from completion.host.services import Host, RequestStream
+from completion.host.state import HostState, IdleWatch
 from completion.host.worker import EngineWorker
 from completion.request import CompletionRequest
 from tests.completion.host.conftest import authorization, raw_connection, running_host
@@ -64,22 +64,23 @@ def next_edit_of(user):
 @pytest.mark.parametrize("kind", ["in advance", "next edits"])
 async def test_an_interrupted_request_whose_client_has_gone_does_not_start_again(gated_worker, kind):
     worker, engine = gated_worker
-    state, idle = HostState("paced"), IdleWatch(0, lambda: None)
+    state, clients = HostState("paced"), HostClients(lambda _: None)
     state.ready("paced", "test", 1000, "")
+    host = Host(state, worker, clients, HostMetrics(), IdleWatch(0, lambda: None), started=0)
     if kind == "in advance":
         ahead = CompletionRequest("one", document="d\0w\0ada", max_tokens=20, ahead=True)
-        gone = RequestStream(state, worker, idle, ahead)
+        gone = RequestStream(host, ahead)
     else:
-        gone = RequestStream(state, worker, idle, next_edit_of("ada"))
+        gone = RequestStream(host, next_edit_of("ada"))
     gone.submit()
     await acquire(engine.began)
-    other = RequestStream(state, worker, idle, CompletionRequest("two", document="d\0w\0bob", max_tokens=2))
+    other = RequestStream(host, CompletionRequest("two", document="d\0w\0bob", max_tokens=2))
     other.submit()
     gone.close()
     engine.permits.release(LONG)
     async with asyncio.timeout(60):
         assert [event async for event in other.answers()][-1].done
-        last = RequestStream(state, worker, idle, next_edit_of("carol"))
+        last = RequestStream(host, next_edit_of("carol"))
         last.submit()
         await anext(last.answers())  # which is after all others
     began_later = [engine.began.acquire(blocking=False) for _ in range(3)]

@@ -4,8 +4,8 @@ import pytest
 
 from completion.edits import Diagnostic, LineEdit
 from completion.errors import CancelledError
-from completion.next_edit.candidate import REPORTED
 from completion.next_edit.candidates import MAX_EDITS, candidates
+from completion.next_edit.rewrites import REPORTED
 from completion.next_edit.taught_rewrites import rewrites
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from completion.next_edit.candidate import Candidate
+from completion.edits import NextEditRequest
 from completion.next_edit.edited_nodes import syntax_of_changes
+from completion.next_edit.rewrites import Candidate
 
 LINES = ["import os", "", "def f(größe):", "    return os.path", "", "value = f(1)"]
 
@@ -11,7 +12,7 @@ LINES = ["import os", "", "def f(größe):", "    return os.path", "", "value = 
 def breaks(lines: list[str], line: int, count: int, *new: str) -> bool:
     """Return whether a change adds errors."""
     change = Candidate(line, tuple(lines[line : line + count]), new, frozenset(), 0)
-    (facts,) = syntax_of_changes(lines, lines, "python", [change])
+    (facts,) = syntax_of_changes(NextEditRequest(tuple(lines), (), "python"), [change])
     return facts.breaks
 
 

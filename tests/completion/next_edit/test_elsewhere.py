@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.edits import LineEdit
+from completion.edits import LineEdit, NextEditRequest
 from completion.next_edit.gate import SHOWN_FROM, Gate
 from completion.next_edit.proposals import Proposal, proposals
 from completion.syntax.parsing import IN_PROCESS
@@ -52,7 +52,8 @@ def renamed(text: str, name: str, new: str) -> tuple[list[str], list[LineEdit]]:
 
 def found(language: str, name: str, new: str, defined: str, elsewhere: str) -> list[Proposal]:
     lines, edits = renamed(defined, name, new)
-    return proposals(lines, edits, language, IN_PROCESS, elsewhere=elsewhere.splitlines(), path="shop/store.x")
+    far = tuple(elsewhere.splitlines())
+    return proposals(NextEditRequest(tuple(lines), tuple(edits), language, "shop/store.x", elsewhere=far), IN_PROCESS)
 
 
 def name_of(language: str) -> tuple[str, str]:
@@ -142,19 +143,19 @@ def test_a_name_that_nothing_relates_to_the_edited_document_stays() -> None:
 
 @pytest.mark.parametrize(("imported", "count"), [("Any, Optional", 1), ("Any", 0)])
 def test_a_form_that_needs_an_import_no_more_changes_where_it_is_imported_as_well(imported: str, count: int) -> None:
-    lines = ["from typing import Any", "", "def f(a: str | None) -> Any: ..."]
-    edits = [
+    lines = ("from typing import Any", "", "def f(a: str | None) -> Any: ...")
+    edits = (
         LineEdit(2, ("def f(a: Optional[str]) -> Any: ...",), (lines[2],)),
         LineEdit(0, ("from typing import Any, Optional",), (lines[0],)),
-    ]
-    other = [f"from typing import {imported}", "", "b: Optional[int] = 1"]
-    proposed = proposals(lines, edits, "python", IN_PROCESS, elsewhere=other)
+    )
+    other = (f"from typing import {imported}", "", "b: Optional[int] = 1")
+    proposed = proposals(NextEditRequest(lines, edits, "python", elsewhere=other), IN_PROCESS)
     assert [each.candidate.new for each in proposed] == [("b: int | None = 1",)] * count
     assert all(Gate.shipped().rules.probability(each.rule_features()) > SHOWN_FROM for each in proposed)
 
 
 def test_an_import_that_changes_its_form_changes_no_import_elsewhere() -> None:
-    lines = ["use crate::Shelf;", "fn f(a: Shelf) {}"]
-    edits = [LineEdit(0, ("use crate::{Shelf, Fault};",), (lines[0],))]
-    other = ["use crate::{Shelf, Fault};", "fn g(a: Shelf) -> Fault {}"]
-    assert proposals(lines, edits, "rust", IN_PROCESS, elsewhere=other) == []
+    lines = ("use crate::Shelf;", "fn f(a: Shelf) {}")
+    edits = (LineEdit(0, ("use crate::{Shelf, Fault};",), (lines[0],)),)
+    other = ("use crate::{Shelf, Fault};", "fn g(a: Shelf) -> Fault {}")
+    assert proposals(NextEditRequest(lines, edits, "rust", elsewhere=other), IN_PROCESS) == []

@@ -1,12 +1,18 @@
 """What the parse tree says about candidates, and the gate's opinion."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from completion.edits import Diagnostic, LineEdit
+from completion.edits import Diagnostic, LineEdit, NextEditRequest
 from completion.next_edit.gate import JUDGED_FROM, Gate
 from completion.next_edit.proposals import Proposal, proposals
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.syntax.parsing.process import ParserProcess
+
+
+def in_python(lines: list[str], edits: list[LineEdit], diagnostics: Sequence[Diagnostic] = ()) -> NextEditRequest:
+    return NextEditRequest(tuple(lines), tuple(edits), "python", diagnostics=tuple(diagnostics))
 
 
 def proposed(
@@ -15,7 +21,7 @@ def proposed(
     lines = before.splitlines()
     edit = LineEdit(line, (lines[line],), (new,))
     lines[line] = new
-    return proposals(lines, [edit], language, parsing)
+    return proposals(NextEditRequest(tuple(lines), (edit,), language), parsing)
 
 
 def test_a_name_that_lost_its_definition_is_an_orphan_and_likely() -> None:
@@ -31,7 +37,7 @@ def test_a_name_that_a_diagnostic_reports_is_likely() -> None:
     chances = [
         Gate.shipped().rules.probability(each.rule_features())
         for diagnostics in ((), told)
-        for each in proposals(lines, edits, "python", IN_PROCESS, diagnostics)
+        for each in proposals(in_python(lines, edits, diagnostics=diagnostics), IN_PROCESS)
         if each.candidate.line == told[0].line
     ]
     assert chances[1] > max(JUDGED_FROM, 1.5 * chances[0])
@@ -52,13 +58,13 @@ def test_the_age_of_a_proposal_counts_the_edits_since_the_one_that_taught_it() -
     others = [LineEdit(number, ("",), (lines[number],)) for number in range(2, 14)]
     rename = LineEdit(0, ("import zstd",), ("import zstandard",))
     for edits, age in ([*others, rename], 0), ([*others, rename, LineEdit(3, ("x",), ("value_1 = 1",))], 1):
-        assert [each.age for each in proposals(lines, edits, "python", IN_PROCESS)] == [age]
+        assert [each.age for each in proposals(in_python(lines, edits), IN_PROCESS)] == [age]
 
 
 def test_a_name_that_the_edits_still_use_is_less_likely_to_be_replaced() -> None:
     def chance(*imported: str) -> float:
         lines = [*imported, "", "x = zstd.open(1)"]
-        (proposal,) = proposals(lines, [LineEdit(0, ("import zstd", "import os"), imported)], "python", IN_PROCESS)
+        (proposal,) = proposals(in_python(lines, [LineEdit(0, ("import zstd", "import os"), imported)]), IN_PROCESS)
         return Gate.shipped().rules.probability(proposal.rule_features())
 
     assert chance("import zstdlib", "import os") > chance("import zstdlib", "import os as zstd")
@@ -67,7 +73,7 @@ def test_a_name_that_the_edits_still_use_is_less_likely_to_be_replaced() -> None
 def test_a_line_that_was_like_the_edited_one_is_likelier_than_another_and_than_after_a_large_edit() -> None:
     def chance(line: str, *others: str) -> float:
         old, new = ("log(old, 1)", *others), ("log(new, 1)", *others)
-        found = proposals([*new, "", line], [LineEdit(0, old, new)], "python", IN_PROCESS)
+        found = proposals(in_python([*new, "", line], [LineEdit(0, old, new)]), IN_PROCESS)
         return max(Gate.shipped().rules.probability(each.rule_features()) for each in found)
 
     assert chance("log(old, 1)") > chance("print(old, 2)")
@@ -119,6 +125,6 @@ def test_on_a_line_that_was_edited_only_the_use_of_a_lost_name_is_proposed_and_n
         LineEdit(1, ('print(f"Your name is {name}.")',), (lines[1],)),
         LineEdit(0, ('name = "Foo"',), (lines[0],)),
     ]
-    (found,) = proposals(lines, edits, "python", IN_PROCESS)
+    (found,) = proposals(in_python(lines, edits), IN_PROCESS)
     assert found.syntax.orphan
     assert found.candidate.new == ('print(f"Your first name is {first_name}.")',)

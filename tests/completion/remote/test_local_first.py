@@ -21,8 +21,7 @@ from completion.model.loading import load_model
 from completion.progress import silent
 from completion.remote.address import RemoteAddress
 from completion.remote.engine import RemoteEngine, RemoteModel
-from completion.remote.local_first import LocalFirst
-from completion.remote.screen import UNREAD_S
+from completion.remote.local_first import UNREAD_S, LocalFirst
 from completion.remote.standby import FIRST_RETRY_S, MAX_MISSES, MAX_RETRY_S, Deadline, Standby
 from completion.request import Closing, GrammarMode, WorkspaceFile, WorkspaceUpdate
 from tests.completion.remote.test_remote_engine import CURSORS, last, request_at

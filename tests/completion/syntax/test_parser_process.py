@@ -15,10 +15,11 @@ import psutil
 import pytest
 
 from completion.cancellation import CancelToken
+from completion.edits import NextEditRequest
 from completion.errors import CancelledError, ParseLimitError
 from completion.grammar.parsed_documents import cache_document, skippable_parts
-from completion.next_edit.candidate import Candidate
 from completion.next_edit.edited_nodes import syntax_of_changes
+from completion.next_edit.rewrites import Candidate
 from completion.syntax.parsing.process import ParserProcess
 from completion.workspace.code_only import code_by_marks
 from completion.workspace.context import IndexedFile, _code_and_definitions
@@ -34,6 +35,7 @@ SMALL = ("def f(): pass\n", "python")
 
 SCRIPT = """
 import resource, sys
+from completion.edits import NextEditRequest
 from completion.errors import ParseLimitError
 from completion.syntax.parsing.process import ParserProcess
 from completion.workspace.definitions import definitions
@@ -154,7 +156,7 @@ def test_the_child_imports_what_parses_and_no_other_large_modules(parser):
     text, language = SMALL
     IndexedFile.of("file.py", text, parser)
     parser(cache_document, language, text.encode())
-    parser(syntax_of_changes, [text], text, language, [])
+    parser(syntax_of_changes, NextEditRequest((text,), (), language), [])
     imported = set(parser(eval, "[*__import__('sys').modules]"))
     large = {"numpy", "asyncio", "concurrent.futures", "hashlib", "logging", "subprocess", "completion.ending.decision"}
     assert not large & imported
@@ -219,13 +221,7 @@ def test_results_are_of_the_types_that_the_functions_declare(parser):
         (imports, text, language),
         (import_statements, text, language),
         (skippable_parts, language, text.encode(), 30),
-        (
-            syntax_of_changes,
-            text.splitlines(),
-            text.splitlines(),
-            language,
-            [change],
-        ),
+        (syntax_of_changes, NextEditRequest(tuple(text.splitlines()), (), language), [change]),
         (_code_and_definitions, text, language),
         (code_by_marks, text, language),
         (cache_document, language, text.encode()),

@@ -12,7 +12,7 @@ import pytest
 
 from completion.host.process.address import HostAddress
 from completion.host.process.sockets import TcpAddress
-from completion.version import version
+from completion.paths import version
 from lsp_server.cli.checks import memory_taken
 from lsp_server.cli.demo import examples
 from lsp_server.cli.main import main

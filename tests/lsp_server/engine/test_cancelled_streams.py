@@ -6,7 +6,7 @@ from contextlib import aclosing, suppress
 import pytest
 
 from completion.errors import DraftlineError
-from completion.host.process.endpoint import endpoint_at
+from completion.host.process.address import endpoint_at
 from completion.host.process.sockets import own_socket
 from completion.host.wire import encode
 from completion.request import CompletionEvent, CompletionRequest, Statistics, StopReason, Suggestion

@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.host.stream import sse_message
+from completion.host.services import sse_message
 from lsp_server.engine.event_stream import EventReader, ServerEvent
 
 

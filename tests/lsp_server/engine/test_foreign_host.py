@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from completion.errors import ConfigurationError, DraftlineError, EngineUnavailableError
-from completion.host.process.endpoint import endpoint_at
+from completion.host.process.address import endpoint_at
 from completion.host.process.sockets import own_socket
 from completion.remote.address import RemoteAddress
 from completion.request import CompletionRequest

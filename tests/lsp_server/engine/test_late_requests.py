@@ -4,8 +4,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 
-from completion.host.process.address import host_address
-from completion.host.process.endpoint import endpoint_at
+from completion.host.process.address import endpoint_at, host_address
 from completion.request import SUPERSEDED, CompletionRequest
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
