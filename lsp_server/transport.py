@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import BinaryIO
 
 from pygls.io_ import StdoutWriter
@@ -17,7 +18,6 @@ from pygls.io_ import StdoutWriter
 from completion.errors import ConfigurationError
 from lsp_server.server import DraftlineServer, create_server
 from lsp_server.server_log import ignore_late_wakeups
-from lsp_server.wire.process_end import is_above, wait_for_end
 from lsp_server.wire.protocol import UnknownClientError
 
 _log = logging.getLogger(__name__)
@@ -163,9 +163,26 @@ def _read(descriptor: int) -> bytes:
 
 async def _watch_client(server: DraftlineServer, on_gone: Callable[[], None]) -> None:
     """Call `on_gone` when the process whose id the client gave in `initialize` has ended."""
-    parent = os.getppid()  # the client may end at once
+    parent_id = os.getppid()  # the client may end at once
     await server.introduced.wait()
-    if server.process_id is not None and (server.process_id == parent or is_above(server.process_id)):
-        await wait_for_end(server.process_id)
+    watched = server.process_id, parent_id, partial(asyncio.get_running_loop().call_soon_threadsafe, on_gone)
+    threading.Thread(target=_wait_for_end, args=watched, daemon=True).start()
+
+
+def _wait_for_end(client_id: int | None, parent_id: int, on_gone: Callable[[], object]) -> None:
+    """Call `on_gone` once the client has ended, if its process has started this one, itself or through others.
+
+    A client in another container, or outside of WSL, gives a number that here means no process or anybody's.
+    """
+    import psutil  # noqa: PLC0415 - importing it takes 20 ms
+
+    try:
+        is_above = client_id == parent_id or client_id in {each.pid for each in psutil.Process().parents()}
+    except psutil.Error:  # one of them ends
+        return
+    if is_above:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(client_id).wait()
         _log.info("The client's process has ended.")
-        on_gone()
+        with contextlib.suppress(RuntimeError):  # the loop ended first
+            on_gone()
