@@ -52,11 +52,7 @@ def read_position(argument: str) -> SourcePosition:
 
 
 def request_at(position: SourcePosition, **fields: object) -> CompletionRequest:
-    """Return the request for a position. `fields` sets further fields of the request.
-
-    Raises:
-        ConfigurationError: The text would go to a server, and the user's own settings forbid that.
-    """
+    """Return the request for a position, with further fields. The errors are those of `_goes_to_second`."""
     root = _workspace_root(position.path)
     return CompletionRequest(
         prefix=position.before,

@@ -13,7 +13,7 @@ from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.remote.address import EngineMode, Kind
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.settings.item_range import ItemRange
+from lsp_server.settings.client_profile import ItemRange
 from lsp_server.settings.rows import Scope, Setting, rows_of, setting
 
 Trigger = Literal["automatic", "manual"]

@@ -11,7 +11,7 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.gate.features import is_word_character
 from lsp_server.gate.worth import RIGHT_FROM
-from lsp_server.settings.item_range import ItemRange
+from lsp_server.settings.client_profile import ItemRange
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
 from lsp_server.suggesting.generation import Generation
@@ -37,11 +37,6 @@ class RequestPolicy:
     """Decides which requests are refused, by the settings, the file, and the user's last actions.
 
     It also decides when a suggestion appears, and how much of it; a manual request shows everything at once.
-
-    Attributes:
-        clock: Returns the time in seconds, monotonic.
-        quiet: The controls by which the user keeps suggestions away.
-        acceptance: The gate that hides suggestions which would hardly be accepted.
     """
 
     def __init__(

@@ -7,8 +7,18 @@ from collections.abc import Mapping
 
 from lsp_server.settings.experiment import Arm
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
-from lsp_server.telemetry.report_figures import CONTROLS, QUANTILES, STAGES, Group, Remaining, Report, Selection
-from lsp_server.telemetry.report_statistics import mean, median, quantile
+from lsp_server.telemetry.report_figures import (
+    CONTROLS,
+    QUANTILES,
+    STAGES,
+    Group,
+    Remaining,
+    Report,
+    Selection,
+    mean,
+    median,
+    quantile,
+)
 
 _LENGTHS = ((0, 10), (10, 30), (30, 80), (80, 200))
 _GROUPS = {
