@@ -77,12 +77,7 @@ class MessageReader:
 
 
 async def serve_stdio(protocol_in: int, protocol_out: BinaryIO) -> None:
-    """Serve one client until the input ends, `exit` arrives, or the client's process ends.
-
-    Args:
-        protocol_in: File descriptor of the input.
-        protocol_out: Stream for the server's messages. Nothing else may write to it.
-    """
+    """Serve one client until the input ends, `exit` arrives, or the client's process ends."""
     stream = asyncio.StreamReader()
     pump = threading.Thread(target=_pump, args=(protocol_in, stream, asyncio.get_running_loop()), daemon=True)
     pump.start()

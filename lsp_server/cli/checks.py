@@ -64,13 +64,7 @@ _EDITORS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check: a row of the command's table.
-
-    Attributes:
-        name: What was checked.
-        found: What the check found.
-        advice: What to do about it; "" if nothing.
-    """
+    """The result of one check: a row of the command's table."""
 
     name: str
     state: Literal["ok", "warn", "fail"]
@@ -79,12 +73,7 @@ class Check:
 
 
 def machine_checks(engine: EngineOptions, reason: str) -> list[Check]:
-    """Run every check that needs no engine, in the order in which a completion depends on them.
-
-    Args:
-        engine: The engine that would complete.
-        reason: A sentence that says why its model serves.
-    """
+    """Run every check that needs no engine, in the order of a completion. `reason` says why its model serves."""
     model, backend, remote = engine.model, engine.backend, engine.remote
     if remote.is_host:  # the checks of the engine connect to it
         return [check_editors(shutil.which, _first_line)]

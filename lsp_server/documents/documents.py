@@ -40,7 +40,6 @@ class Document:
         uri: In the server's spelling (`lsp_server/wire/document_uri.py`).
         language: LSP language identifier.
         version: The client's number of the last change.
-        lines: The text.
         encoding: Unit of the columns in the client's positions.
         notebook: URI of the notebook that the cell belongs to; "" for a plain document.
         edits: What was changed since the document was opened.
@@ -126,11 +125,7 @@ class Document:
 
 
 class DocumentStore:
-    """All open documents, those that were opened or changed last at the end, and the order of cells in notebooks.
-
-    Attributes:
-        encoding: Unit of the columns in the client's positions.
-    """
+    """All open documents, those that were opened or changed last at the end, and the order of cells in notebooks."""
 
     def __init__(self) -> None:
         self.encoding = PositionEncoding.UTF16

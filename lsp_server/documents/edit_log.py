@@ -53,13 +53,7 @@ class EditLog:
     _hunks: list[_Hunk] = field(default_factory=list)
 
     def note(self, edit: Edit, lines: TextLines, added: int) -> None:
-        """Record an edit.
-
-        Args:
-            edit: The edit.
-            lines: The document after it.
-            added: Number of lines that the document has more than before.
-        """
+        """Record an edit, after which the document is `lines` and has `added` lines more than before."""
         start = edit.start.line
         after = lines.advance(edit.start, len(edit.inserted))
         sizes = edit.start.column + lines.line_length(after.line) - after.column, len(edit.removed), len(edit.inserted)

@@ -40,13 +40,7 @@ class Setting:
     """One row of the table.
 
     Attributes:
-        name: Key as settings files spell it.
         kind: Type annotation of its field.
-        default: Default value.
-        description: One or two sentences of Markdown.
-        low: Minimum, for numbers.
-        high: Maximum, for numbers.
-        scope: Who may change it.
         folders: Whether each of its strings names a folder, by its whole path, or is `*`, perhaps after `!`.
     """
 

@@ -36,7 +36,6 @@ class _Offer:
     """A completion that the client received, and how much of it the document contains.
 
     Attributes:
-        document: The document.
         version: The document's version at the completion's query.
         place: The position of the query.
         passed: What the gate may learn from it.

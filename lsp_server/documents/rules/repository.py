@@ -36,7 +36,6 @@ class _RuleFile:
     Attributes:
         rank: Its kind: a file of a lower rank overrides those of a higher one.
         depth: Depth of its folder. In one rank, a deeper file overrides those above.
-        rules: Its rules.
     """
 
     rank: int
