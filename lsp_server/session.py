@@ -94,7 +94,7 @@ class Session:
             ),
             on_text=lambda id_, text: server.protocol.notify(PARTIAL_EDIT, {"id": id_, "text": text}),
         )
-        self.next_editor = NextEditor(self.engine.next_edits)
+        self.next_editor = NextEditor(self.engine.next_edits, self._builder.path_of)
         self.preparer = Preparer(self._settings.of, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
         self.client_events = ClientEvents(self.policy, self.completer, self.recorder)
@@ -190,14 +190,12 @@ class Session:
             return {"edits": []}
         family = family_of(document.language)
         others = (
-            (other, self._builder.path_of(other))
+            other
             for other in reversed(list(self.documents))
             if other is not document and family_of(other.language) == family and not other.notebook
             if self._wants_next_edits(replace(query, version=None), other)
         )
-        edits = await self.next_editor.edits(
-            document, self._builder.path_of(document), invoked=query.invoked, others=others, elsewhere=elsewhere
-        )
+        edits = await self.next_editor.edits(document, invoked=query.invoked, others=others, elsewhere=elsewhere)
         return {"edits": [edit.message() for edit in edits]}
 
     async def edit(self, wanted: EditMessage) -> dict[str, str]:
