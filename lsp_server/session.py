@@ -60,7 +60,7 @@ class Session:
         say = lambda sentence: self.status.update(message=sentence)  # noqa: E731
         self.download = ModelDownload(self._new_progress, say, lambda: self.engine.review())  # noqa: PLW0108 - made next
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, self.download.note)
-        self.consent = Consent(state_file(CONSENT_FILE), lambda: self.settings, ask, self._consent_given)
+        self.consent = Consent(HashedAnswers(state_file(CONSENT_FILE)), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
             self.folders,
@@ -110,8 +110,6 @@ class Session:
         """The current settings."""
         return self._settings.now
 
-    # --- life -------------------------------------------------------------------------------------------------------
-
     def initialize(self, params: types.InitializeParams) -> None:
         """Store the client's folders, position encoding, capabilities and options. Start no engine."""
         self.folders.add(folders_at_start(params))
@@ -137,8 +135,6 @@ class Session:
             self.recorder.document_closed(document)
         await self.feed.close()
         await self.workspace_changes.close()
-
-    # --- completion -------------------------------------------------------------------------------------------------
 
     async def inline_completion(self, params: types.InlineCompletionParams) -> dict[str, Any]:
         """Answer `textDocument/inlineCompletion`."""

@@ -88,22 +88,16 @@ def fetch_apart(model: str, progress: Progress) -> None:
     run_apart("completion.model.loading:get_in_background", model, progress=progress)
 
 
+@dataclass(slots=True)
 class ModelDownload:
     """The downloads of one server. `say` shows a sentence in the status; `fetch` runs on a thread of its own."""
 
-    def __init__(
-        self,
-        new_progress: Callable[[], LoadingProgress],
-        say: Callable[[str], None],
-        on_fetched: Callable[[], None],
-        fetch: Callable[[str, Progress], None] = fetch_apart,
-    ) -> None:
-        self._new_progress = new_progress
-        self._say = say
-        self._on_fetched = on_fetched
-        self._fetch = fetch
-        self._offered: KnownModel | None = None
-        self._task: asyncio.Task[None] | None = None
+    new_progress: Callable[[], LoadingProgress]
+    say: Callable[[str], None]
+    on_fetched: Callable[[], None]
+    fetch: Callable[[str, Progress], None] = fetch_apart
+    _offered: KnownModel | None = None
+    _task: asyncio.Task[None] | None = None
 
     def note(self, choice: Choice) -> None:
         """Note the model that a choice offers, if it offers one."""
@@ -119,16 +113,16 @@ class ModelDownload:
         return f"{self._offered.name} is being downloaded. It serves once it is there."
 
     async def _download(self, model: KnownModel) -> None:
-        loop, bar = asyncio.get_running_loop(), self._new_progress()
+        loop, bar = asyncio.get_running_loop(), self.new_progress()
 
         def progress(sentence: str, fraction: float) -> None:
             loop.call_soon_threadsafe(bar.report, 100 * fraction, sentence)
 
         try:
-            await asyncio.to_thread(self._fetch, model.spec, progress)
-            self._on_fetched()
+            await asyncio.to_thread(self.fetch, model.spec, progress)
+            self.on_fetched()
         except DraftlineError as error:
             _log.warning("%s", error.logged)
-            self._say(str(error))
+            self.say(str(error))
         finally:
             bar.end("")

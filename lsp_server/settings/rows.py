@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types as python_types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,13 +26,12 @@ def setting(
     description: str,
     *,
     default: _Value,
-    low: float = float("-inf"),
-    high: float = float("inf"),
+    bounds: tuple[float, float] = (-math.inf, math.inf),
     scope: Scope = Scope.PROJECT,
     folders: bool = False,
 ) -> _Value:
-    """Return a dataclass field with a row of the table. `low` and `high` are inclusive, the description is Markdown."""
-    row = {"description": description, "low": low, "high": high, "scope": scope, "folders": folders}
+    """Return a dataclass field with a row of the table. `bounds` are inclusive, the description is Markdown."""
+    row = {"description": description, "low": bounds[0], "high": bounds[1], "scope": scope, "folders": folders}
     return field(default=default, metadata=row)
 
 

@@ -45,17 +45,12 @@ def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
         f"coalesce(sum(min(accepted_characters, characters)) FILTER (WHERE {_ACCEPTED}), 0) "
         f"FROM suggestions WHERE {where}"
     )
-    offered, shown, accepted, shown_characters, accepted_characters, taken = store.execute(query, values).fetchone()
+    counts = store.execute(query, values).fetchone()
     latency = _times(store, where, values)
     reasons = _reasons(store, selection, where, values)
     return Report(
-        selection=selection,
-        offered=offered,
-        shown=shown,
-        accepted=accepted,
-        shown_characters=shown_characters,
-        accepted_characters=accepted_characters,
-        taken_characters=taken,
+        selection,
+        *counts,  # in the order of the fields
         written_characters=_written(store, selection),
         outcomes=_counts(store, "outcome", f"{where} AND outcome != ''", values),
         remaining=_remaining(store, where, values),
