@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# pygls would keep a second copy of every document. It also splits lines differently than LSP, so draftline has its own.
-_PYGLS_DOCUMENT_HANDLERS = (
-    types.TEXT_DOCUMENT_DID_OPEN,
-    types.TEXT_DOCUMENT_DID_CHANGE,
-    types.TEXT_DOCUMENT_DID_CLOSE,
-    types.NOTEBOOK_DOCUMENT_DID_OPEN,
-    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
-    types.NOTEBOOK_DOCUMENT_DID_CLOSE,
-)
 _NOTEBOOKS = types.NotebookDocumentSyncOptions(
     notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
 )
@@ -105,8 +96,9 @@ class DraftlineServer(LanguageServer):
             converter_factory=_converter,
         )
         self.protocol.token = token
-        for method in _PYGLS_DOCUMENT_HANDLERS:
-            del self.protocol.fm.builtin_features[method]
+        # pygls would keep a second copy of every document. It also splits lines differently than LSP.
+        for method in _NOTIFICATIONS:
+            self.protocol.fm.builtin_features.pop(method, None)
         self.protocol.server_info = types.ServerInfo("draftline")
         self.introduced = asyncio.Event()
         self._initialize_params: types.InitializeParams | None = None

@@ -144,16 +144,10 @@ async def _serve(server: DraftlineServer, stream: asyncio.StreamReader) -> None:
 def _pump(descriptor: int, stream: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
     """Feed the stream from a descriptor. Runs on a daemon thread, so that a blocked read does not keep the process."""
     with contextlib.suppress(RuntimeError):  # the loop ended first
-        while data := _read(descriptor):
-            loop.call_soon_threadsafe(stream.feed_data, data)
+        with contextlib.suppress(OSError):
+            while data := os.read(descriptor, _CHUNK_BYTES):
+                loop.call_soon_threadsafe(stream.feed_data, data)
         loop.call_soon_threadsafe(stream.feed_eof)
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, _CHUNK_BYTES)
-    except OSError:
-        return b""
 
 
 async def _watch_client(server: DraftlineServer, on_gone: Callable[[], None]) -> None:
@@ -172,12 +166,12 @@ def _wait_for_end(client_id: int | None, parent_id: int, on_gone: Callable[[], o
     import psutil  # noqa: PLC0415 - importing it takes 20 ms
 
     try:
-        is_above = client_id == parent_id or client_id in {each.pid for each in psutil.Process().parents()}
-    except psutil.Error:  # one of them ends
-        return
-    if is_above:
+        if client_id != parent_id and client_id not in {each.pid for each in psutil.Process().parents()}:
+            return
         with contextlib.suppress(psutil.NoSuchProcess):
             psutil.Process(client_id).wait()
-        _log.info("The client's process has ended.")
-        with contextlib.suppress(RuntimeError):  # the loop ended first
-            on_gone()
+    except psutil.Error:  # one of them ends, or the system does not tell
+        return
+    _log.info("The client's process has ended.")
+    with contextlib.suppress(RuntimeError):  # the loop ended first
+        on_gone()

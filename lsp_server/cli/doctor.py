@@ -94,7 +94,10 @@ async def _engine_checks(options: EngineOptions, progress: Console) -> tuple[lis
     text = events[-1].suggestions[0].text if events and events[-1].suggestions else ""
     statistics = events[-1].statistics if events else None
     took = f" in {statistics.total_ms:.0f} ms" if statistics else ""
-    answer = Check("completion", "ok", f"return {text.strip()}{took}") if text else _no_answer(events[-1].dropped)
+    answer = Check("completion", "ok", f"return {text.strip()}{took}")
+    if not text:
+        found = f"the engine suggested nothing (reason: {events[-1].dropped})"
+        answer = Check("completion", "fail", found, "Choose another model with --model. To list them: draftline models")
     remark = client.status.sentence.removeprefix("Ready.").strip()
     state: Literal["ok", "warn"] = "warn" if remark and not options.remote.url else "ok"
     return [Check("engine", state, f"{facts}, {memory_mb:,.0f} MB", remark), answer], memory
@@ -106,11 +109,6 @@ def _check_grammars() -> Check:
     found = f"syntax of {len(LANGUAGES) - len(missing)} of {len(LANGUAGES)} languages"
     advice = "No syntax is checked in the others. To add them: python -m pip install 'draftline[languages]'"
     return Check("grammars", "ok", found, f"{advice} ({', '.join(missing)})" if missing else "")
-
-
-def _no_answer(reason: str) -> Check:
-    advice = "Choose another model with --model. To list them: draftline models"
-    return Check("completion", "fail", f"the engine suggested nothing (reason: {reason})", advice)
 
 
 def _print_table(console: Console, checks: list[Check]) -> None:

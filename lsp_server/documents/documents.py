@@ -186,16 +186,18 @@ class DocumentStore:
 
     def report(self, uri: str, version: int, diagnostics: tuple[Diagnostic, ...]) -> None:
         """Keep what other tools report about a document; nothing if it has another version."""
-        document = self._documents.get(uri)
-        if document is not None and document.version == version:
+        if document := self._at(uri, version):
             document.diagnostics = diagnostics
 
     def note_names(self, uri: str, version: int, position: types.Position, names: tuple[str, ...]) -> None:
         """Keep the names that other servers know at a position of a document; nothing if it has another version."""
-        document = self._documents.get(uri)
-        if document is not None and document.version == version:
+        if document := self._at(uri, version):
             place = document.place(position)
             document.names = NamesAt(place.line, document._head(place), names)  # noqa: SLF001 - its own store
+
+    def _at(self, uri: str, version: int) -> Document | None:
+        document = self._documents.get(uri)
+        return document if document is not None and document.version == version else None
 
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> list[Document]:
         """Add the cells of an opened notebook as documents, and return them in order."""

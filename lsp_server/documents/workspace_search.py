@@ -16,7 +16,7 @@ from lsprotocol import types
 from completion.paths import expanded
 from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.rules.ignore_rules import IgnoreRules
-from lsp_server.documents.rules.repository import is_rule_file
+from lsp_server.documents.rules.repository import RULE_FILES
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders
 from lsp_server.wire.document_uri import path_of
 from lsp_server.workspace_reader import Identity
@@ -156,7 +156,7 @@ def read_changes(
     paths = {path: event.type for event in events if (path := path_of(event.uri))}
     files = {file: kind for path, kind in paths.items() if (file := folders.file_at(path))}
     created = [file for file, kind in files.items() if kind is types.FileChangeType.Created]
-    is_rule_changed = any(map(is_rule_file, paths))  # a repository's may lie above its folder
+    is_rule_changed = any(path.name in RULE_FILES for path in paths)  # a repository's may lie above its folder
     if is_rule_changed or any(_is_new_folder(file, policy) for file in created):
         return None
     deleted = {file.path for file, kind in files.items() if kind is types.FileChangeType.Deleted}

@@ -130,7 +130,9 @@ class NextEditor:
         offered = []
         for edit in found.edits:
             name = target.uri, edit.fingerprint
-            if _fits(target, edit) and not self._hides(name, invoked=invoked):  # it may have been refused meanwhile
+            if _has(target, edit.line, edit.old) and not self._hides(
+                name, invoked=invoked
+            ):  # it may have been refused meanwhile
                 offered.append(_offer(target, edit))
                 _remember(self._offered, offered[-1].id, (name, edit))
         return offered
@@ -184,18 +186,14 @@ def _pairs(first: Document, others: Iterable[Document], *, elsewhere: bool) -> I
     yield from islice(pairs, MAX_PAIRS)
 
 
-def _fits(document: Document, edit: NextEdit) -> bool:
-    """Return whether the document has the text that the edit names, where it names it."""
-    return _has(document, edit.line, edit.old)
-
-
 def _is_undone(document: Document, edit: NextEdit) -> bool:
     """Return whether the document has the text from before an edit that was applied, which may keep that text."""
     keeps = len(edit.new) > len(edit.old) and _has(document, edit.line, edit.new)
-    return _fits(document, edit) and not keeps
+    return _has(document, edit.line, edit.old) and not keeps
 
 
 def _has(document: Document, first: int, lines: tuple[str, ...]) -> bool:
+    """Return whether a document has some lines from the `first` one on."""
     end = min(first + len(lines), document.lines.end.line + 1)
     return lines == tuple(document.lines.line(number) for number in range(first, end))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from completion.errors import DraftlineError, EngineUnavailableError
 from lsp_server.engine.launcher import EngineOptions, EngineStatus, HostGoneError, HostLauncher, end
-from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
+from lsp_server.engine.watch import HostWatch, Patience
 
 if TYPE_CHECKING:
     from lsp_server.engine.http import EngineConnection
@@ -42,7 +42,7 @@ class HostConnector:
     options: EngineOptions
     on_status: Callable[[EngineStatus], None] = lambda _status: None
     clock: Callable[[], float] = time.monotonic
-    patience: Patience = PATIENCE
+    patience: Patience = field(default_factory=Patience)
     status: EngineStatus = field(default_factory=EngineStatus)
     _launcher: HostLauncher = field(init=False)
     _watch: HostWatch = field(init=False)

@@ -36,9 +36,6 @@ class Patience:
     end_s: float = 3.0
 
 
-PATIENCE = Patience()
-
-
 @dataclass(frozen=True, slots=True)
 class HostWatch:
     """Checks a host's health while a request waits for it.
