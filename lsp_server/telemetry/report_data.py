@@ -45,7 +45,7 @@ def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
         f"coalesce(sum(min(accepted_characters, characters)) FILTER (WHERE {_ACCEPTED}), 0) "
         f"FROM suggestions WHERE {where}"
     )
-    counts = store.execute(query, values).fetchone()
+    counts: tuple[int, int, int, int, int, int] = store.execute(query, values).fetchone()
     latency = _times(store, where, values)
     reasons = _reasons(store, selection, where, values)
     return Report(
