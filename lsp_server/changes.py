@@ -11,7 +11,7 @@ from lsprotocol import types
 from completion.language_ids import endings
 from lsp_server.client_settings import ClientSettings
 from lsp_server.documents.documents import Document, DocumentStore
-from lsp_server.documents.edit_places import last_insertion
+from lsp_server.documents.edit_log import last_insertion
 from lsp_server.documents.rules.repository import RULE_FILES
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from completion.changed_span import common_length
 from lsp_server.documents.documents import Document
-from lsp_server.documents.edit_places import last_insertion
+from lsp_server.documents.edit_log import last_insertion
 from lsp_server.documents.position_encoding import PositionEncoding, column_from_units
 from lsp_server.documents.text_lines import Edit, Place, split_lines
 from lsp_server.messages import ItemName, Rejection

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lsp_server.documents.documents import Document
-from lsp_server.documents.edit_places import moved, place_after
+from lsp_server.documents.edit_log import moved, place_after
 from lsp_server.documents.text_lines import Edit, Place
 
 CHECKPOINTS_S = (30, 120, 300, 600)
