@@ -18,7 +18,7 @@ from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
-from lsp_server.engine.sent_texts import SentTexts
+from lsp_server.engine.client import SentTexts
 from lsp_server.settings.table import Settings
 
 TARGETS = {"longest_block_ms": 20.0, "cpu_s": 3.0, "sent_bytes_per_key": 200.0}

@@ -1,15 +1,18 @@
-"""The settings of one client, combined from all sources; each mistake in them is reported once."""
+"""The settings of one client, combined from all sources, and what else the server requests of a client."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from completion.errors import StorageError
-from lsp_server.client_registration import SECTION, ask_for_settings
 from lsp_server.documents.documents import Document
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.server_log import set_level
@@ -20,9 +23,15 @@ from lsp_server.wire.document_uri import path_of
 
 _log = logging.getLogger(__name__)
 
+SECTION = "draftline"
+_ANSWER_S = 5.0
+"""Maximum time for the client to answer with its settings, in seconds."""
+
 
 class ClientSettings:
     """The settings of the editor, of the projects' files and of the user's file, and a running experiment.
+
+    Each mistake in them is reported once.
 
     Attributes:
         now: The current settings of the user and of the editor for all folders, without an experiment.
@@ -57,10 +66,15 @@ class ClientSettings:
             await self.pull()
 
     async def pull(self) -> None:
-        """Request the client's settings and load all settings."""
-        pulled = await ask_for_settings(self._server, [folder.uri for folder in self._folders])
-        if pulled is not None:
-            self._pushed = pulled
+        """Request the client's settings, those of each folder apart, and load all settings."""
+        workspace = self._server.client_capabilities.workspace
+        if workspace and workspace.configuration:
+            scopes = ("", *(folder.uri for folder in self._folders))
+            params = types.ConfigurationParams([types.ConfigurationItem(scope or None, SECTION) for scope in scopes])
+            with suppress(JsonRpcException, TimeoutError):
+                answer = await asyncio.wait_for(self._server.workspace_configuration_async(params), _ANSWER_S)
+                found = {scope: one for scope, one in zip(scopes, answer or (), strict=False) if isinstance(one, dict)}
+                self._pushed = found or self._pushed
         self.load()
 
     def load(self) -> None:
@@ -91,3 +105,33 @@ class ClientSettings:
     def _of_editor(self, folder: str) -> list[Source]:
         pushed = self._pushed.get(folder, self._pushed.get("", {}))
         return [Source("initializationOptions", self._initial), Source("workspace/configuration", pushed)]
+
+
+def register(server: LanguageServer, watched: Sequence[str]) -> None:
+    """Register for notifications that a client sends only on request: of settings, and of files by their globs."""
+    workspace = server.client_capabilities.workspace
+    wanted = []
+    if workspace and _is_dynamic(workspace.did_change_configuration):
+        options: Any = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
+        wanted.append(types.Registration("settings", types.WORKSPACE_DID_CHANGE_CONFIGURATION, options))
+    if workspace and _is_dynamic(workspace.did_change_watched_files):
+        watchers = [types.FileSystemWatcher(glob) for glob in watched]
+        options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+        wanted.append(types.Registration("files", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options))
+    if wanted:
+        server.client_register_capability(types.RegistrationParams(wanted))
+
+
+def _is_dynamic(capability: Any) -> bool:  # noqa: ANN401 - several capability types have the field
+    return bool(capability and capability.dynamic_registration)
+
+
+async def ask_to_choose(server: LanguageServer, message: str, answers: Sequence[str]) -> str | None:
+    """Return the answer that the user chooses; None if they choose none, or the client cannot ask."""
+    actions = [types.MessageActionItem(title=answer) for answer in answers]
+    params = types.ShowMessageRequestParams(types.MessageType.Info, message, actions)
+    try:
+        chosen = await server.window_show_message_request_async(params)
+    except JsonRpcException:
+        return None
+    return chosen.title if chosen is not None else None

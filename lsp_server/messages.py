@@ -1,9 +1,12 @@
-"""draftline's own LSP messages: their method names, and functions that read those of a client."""
+"""draftline's own LSP messages: their method names, and functions that read those of a client.
+
+Each of these raises `InvalidMessageError` if a field is missing or invalid.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -37,6 +40,7 @@ ACCEPTED_NEXT_EDIT_COMMAND = "draftline.nextEditAccepted"
 REFUSED_NEXT_EDIT_COMMAND = "draftline.nextEditRefused"
 _MAX_SNOOZE_MINUTES = 60 * 24 * 365
 _SEVERE = (None, types.DiagnosticSeverity.Error.value, types.DiagnosticSeverity.Warning.value)
+_KINDS = {str: "a text", int: "an integer", list: "a list"}
 _MAX_UINTEGER = 2**31 - 1  # LSP 3.17, uinteger
 
 
@@ -104,11 +108,7 @@ class EditMessage:
 
 
 def read_item_name(arguments: object) -> ItemName:
-    """Read the arguments of `draftline.accepted`. A missing index means the first suggestion.
-
-    Raises:
-        InvalidMessageError: The arguments are not a completion id and an item index.
-    """
+    """Read the arguments of `draftline.accepted`. A missing index means the first suggestion."""
     if isinstance(arguments, list | tuple) and arguments:
         id_, index = arguments[0], arguments[1] if len(arguments) > 1 else 0
         if isinstance(id_, str) and isinstance(index, int):
@@ -117,21 +117,13 @@ def read_item_name(arguments: object) -> ItemName:
 
 
 def read_shown(params: object) -> ItemName:
-    """Read the params of `textDocument/didShowCompletion`.
-
-    Raises:
-        InvalidMessageError: A field is missing or invalid.
-    """
+    """Read the params of `textDocument/didShowCompletion`."""
     command = _member(_member(params, "item", DID_SHOW), "command", DID_SHOW)
     return read_item_name(_member(command, "arguments", DID_SHOW))
 
 
 def read_part_accepted(params: object) -> tuple[ItemName, int]:
-    """Read the params of `textDocument/didPartiallyAcceptCompletion`; return the item, and its inserted UTF-16 units.
-
-    Raises:
-        InvalidMessageError: A field is missing or invalid.
-    """
+    """Read the params of `textDocument/didPartiallyAcceptCompletion`; return the item and its inserted UTF-16 units."""
     length = _member(params, "acceptedLength", DID_ACCEPT_PARTLY)
     if not isinstance(length, int) or length < 0:
         raise InvalidMessageError(f"{DID_ACCEPT_PARTLY}: acceptedLength must be a number of UTF-16 units, 0 or more.")
@@ -139,12 +131,8 @@ def read_part_accepted(params: object) -> tuple[ItemName, int]:
 
 
 def read_rejected(params: object) -> tuple[str, Rejection]:
-    """Read the params of `draftline/didRejectCompletion`; return the completion's id, and how it was rejected.
-
-    Raises:
-        InvalidMessageError: A field is missing or invalid.
-    """
-    id_, reason = _member(params, "id", DID_REJECT), _member(params, "reason", DID_REJECT)
+    """Read the params of `draftline/didRejectCompletion`; return the completion's id, and how it was rejected."""
+    id_, reason = _fields(params, DID_REJECT, id=object, reason=object)
     try:
         return str(id_), Rejection(reason)
     except ValueError as error:
@@ -153,89 +141,60 @@ def read_rejected(params: object) -> tuple[str, Rejection]:
 
 
 def read_cursor(params: object) -> tuple[str, types.Position]:
-    """Read the params of `draftline/didMoveCursor`; return the document's URI and the position.
-
-    Raises:
-        InvalidMessageError: A field is missing or invalid.
-    """
-    uri = _member(params, "uri", DID_MOVE_CURSOR)
-    return str(uri), _position(_member(params, "position", DID_MOVE_CURSOR), DID_MOVE_CURSOR)
+    """Read the params of `draftline/didMoveCursor`; return the document's URI and the position."""
+    uri, position = _fields(params, DID_MOVE_CURSOR, uri=object, position=object)
+    return str(uri), _position(position, DID_MOVE_CURSOR)
 
 
 def read_edit(params: object) -> EditMessage:
-    """Read the params of `draftline/edit`.
-
-    Raises:
-        InvalidMessageError: A field is missing or invalid.
-    """
-    id_, uri, version, range_, instruction = (
-        _member(params, name, EDIT) for name in ("id", "uri", "version", "range", "instruction")
+    """Read the params of `draftline/edit`."""
+    id_, uri, version, range_, instruction = _fields(
+        params, EDIT, id=object, uri=object, version=int, range=object, instruction=str
     )
-    if not isinstance(version, int) or not isinstance(instruction, str) or not instruction.strip():
-        raise InvalidMessageError(f"{EDIT}: version must be an integer, and instruction a text that is not empty.")
-    start, end = (_position(_member(range_, name, EDIT), EDIT) for name in ("start", "end"))
+    if not instruction.strip():
+        raise InvalidMessageError(f"{EDIT}: the instruction is empty.")
+    start, end = (_position(edge, EDIT) for edge in _fields(range_, EDIT, start=object, end=object))
     if (start.line, start.character) > (end.line, end.character):
         raise InvalidMessageError(f"{EDIT}: the range ends before it starts.")
     return EditMessage(str(id_), str(uri), version, start, end, instruction)
 
 
 def read_next_edit_query(params: object) -> NextEditQuery:
-    """Read the params of `draftline/nextEdit` and `textDocument/copilotInlineEdit`.
-
-    Raises:
-        InvalidMessageError: The document is missing, or a field is invalid.
-    """
+    """Read the params of `draftline/nextEdit` and `textDocument/copilotInlineEdit`."""
     document = _member(params, "textDocument", NEXT_EDIT)
-    uri, version = _member(document, "uri", NEXT_EDIT), document.get("version")
-    if not isinstance(uri, str) or not isinstance(version, int | None):
-        raise InvalidMessageError(f"{NEXT_EDIT}: textDocument must have a uri, and a version that is an integer.")
+    (uri,) = _fields(document, NEXT_EDIT, uri=str)
+    version = document.get("version")
+    if not isinstance(version, int | None):
+        raise InvalidMessageError(f"{NEXT_EDIT}: version must be an integer, or be missing.")
     context = params.get("context") if isinstance(params, Mapping) else None
     kind = context.get("triggerKind") if isinstance(context, Mapping) else None
     return NextEditQuery(uri, version, kind == types.InlineCompletionTriggerKind.Invoked.value)
 
 
 def read_diagnostics(params: object) -> tuple[str, int, tuple[Diagnostic, ...]]:
-    """Read the params of `draftline/diagnostics`; return the document's URI and version, and the first severe ones.
-
-    Raises:
-        InvalidMessageError: A field is missing or invalid.
-    """
-    uri, version, found = (_member(params, name, DIAGNOSTICS) for name in ("uri", "version", "diagnostics"))
-    if not isinstance(uri, str) or not isinstance(version, int) or not isinstance(found, list):
-        raise InvalidMessageError(f"{DIAGNOSTICS}: uri must be a text, version an integer, and diagnostics a list.")
+    """Read the params of `draftline/diagnostics`; return the document's URI and version, and the first severe ones."""
+    uri, version, found = _fields(params, DIAGNOSTICS, uri=str, version=int, diagnostics=list)
     severe = [each for each in found if isinstance(each, Mapping) and each.get("severity") in _SEVERE]
     return uri, version, tuple(map(_diagnostic, severe[:MAX_DIAGNOSTICS]))
 
 
 def _diagnostic(found: Mapping[str, object]) -> Diagnostic:
-    start = _position(_member(_member(found, "range", DIAGNOSTICS), "start", DIAGNOSTICS), DIAGNOSTICS)
-    message = _member(found, "message", DIAGNOSTICS)
-    if not isinstance(message, str):
-        raise InvalidMessageError(f"{DIAGNOSTICS}: a message must be a text.")
+    range_, message = _fields(found, DIAGNOSTICS, range=object, message=str)
+    start = _position(_member(range_, "start", DIAGNOSTICS), DIAGNOSTICS)
     text = message[:MAX_MESSAGE_CHARACTERS].encode("utf-8", "replace").decode()  # no half of a surrogate pair
     return Diagnostic(start.line, text)
 
 
 def read_names(params: object) -> tuple[str, int, types.Position, tuple[str, ...]]:
-    """Read the params of `draftline/names`: a document's URI and version, a position, and names; none if too many.
-
-    Raises:
-        InvalidMessageError: A field is missing or invalid.
-    """
-    uri, version, position, names = (_member(params, name, NAMES) for name in ("uri", "version", "position", "names"))
-    if not isinstance(uri, str) or not isinstance(version, int) or not isinstance(names, list):
-        raise InvalidMessageError(f"{NAMES}: uri must be a text, version an integer, and names a list.")
+    """Read the params of `draftline/names`: a document's URI and version, a position, and names; none if too many."""
+    uri, version, position, names = _fields(params, NAMES, uri=str, version=int, position=object, names=list)
     whole = names if len(names) <= MAX_NAMES else ()  # a part of the names would make the others unlikely
     kept = tuple(name for name in whole if isinstance(name, str) and len(name) <= MAX_NAME_CHARACTERS)
     return uri, version, _position(position, NAMES), kept
 
 
 def read_next_edit_id(arguments: Sequence[object]) -> str:
-    """Read the arguments of the commands of a next edit.
-
-    Raises:
-        InvalidMessageError: The argument is not the edit's id.
-    """
+    """Read the arguments of the commands of a next edit."""
     if not arguments or not isinstance(arguments[0], str):
         raise InvalidMessageError(
             f"{ACCEPTED_NEXT_EDIT_COMMAND} and {REFUSED_NEXT_EDIT_COMMAND} take the id of a next edit."
@@ -244,11 +203,7 @@ def read_next_edit_id(arguments: Sequence[object]) -> str:
 
 
 def read_minutes(arguments: Sequence[object]) -> float:
-    """Read the arguments of `draftline.snooze`: minutes, or nothing for an infinity.
-
-    Raises:
-        InvalidMessageError: The argument is not a number of minutes.
-    """
+    """Read the arguments of `draftline.snooze`: minutes, or nothing for an infinity."""
     minutes = arguments[0] if arguments else math.inf
     if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not minutes > 0:
         raise InvalidMessageError(f"{SNOOZE_COMMAND} takes a number of minutes above 0, or nothing.")
@@ -256,11 +211,7 @@ def read_minutes(arguments: Sequence[object]) -> float:
 
 
 def read_switch(arguments: Sequence[object]) -> Switch:
-    """Read the arguments of `draftline.switch`: a scope, a document's URI, and "on" or "off" or nothing.
-
-    Raises:
-        InvalidMessageError: An argument is missing or invalid.
-    """
+    """Read the arguments of `draftline.switch`: a scope, a document's URI, and "on" or "off" or nothing."""
     scope, uri, state = (*arguments, None, None, None)[:3]
     if scope not in tuple(OffScope) or not isinstance(uri, str) or state not in ("on", "off", None):
         known = ", ".join(f'"{one}"' for one in OffScope)
@@ -271,12 +222,21 @@ def read_switch(arguments: Sequence[object]) -> Switch:
 
 
 def _position(value: object, method: str) -> types.Position:
-    line, character = (_member(value, name, method) for name in ("line", "character"))
+    line, character = _fields(value, method, line=object, character=object)
     if not all(isinstance(number, int) and 0 <= number <= _MAX_UINTEGER for number in (line, character)):
         raise InvalidMessageError(
             f"{method}: line and character of a position must be integers from 0 to {_MAX_UINTEGER}."
         )
     return types.Position(line, character)
+
+
+def _fields(value: object, method: str, **kinds: type) -> Iterator[Any]:
+    """Yield the members of an object of untyped JSON by their names, each of its type."""
+    for name, kind in kinds.items():
+        found = _member(value, name, method)
+        if not isinstance(found, kind):
+            raise InvalidMessageError(f"{method}: {name} must be {_KINDS[kind]}.")
+        yield found
 
 
 def _member(value: object, name: str, method: str) -> Any:  # noqa: ANN401 - untyped JSON

@@ -16,13 +16,7 @@ from lsp_server.wire.document_uri import path_of
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """Says what may be sent to the server of `engine_url`. The first use in a workspace asks the user.
-
-    Attributes:
-        settings: Returns the current settings.
-        folders: The folders of the workspace.
-        consent: The user's decisions.
-    """
+    """Says what may be sent to the server of `engine_url`. The first use in a workspace asks the user."""
 
     settings: Callable[[], Settings]
     folders: WorkspaceFolders

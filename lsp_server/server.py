@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from cattrs import Converter
@@ -25,15 +24,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# pygls would keep a second copy of every document. It also splits lines differently than LSP, so draftline has its own.
-_PYGLS_DOCUMENT_HANDLERS = (
-    types.TEXT_DOCUMENT_DID_OPEN,
-    types.TEXT_DOCUMENT_DID_CHANGE,
-    types.TEXT_DOCUMENT_DID_CLOSE,
-    types.NOTEBOOK_DOCUMENT_DID_OPEN,
-    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
-    types.NOTEBOOK_DOCUMENT_DID_CLOSE,
-)
 _NOTEBOOKS = types.NotebookDocumentSyncOptions(
     notebook_selector=[types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
 )
@@ -53,6 +43,25 @@ _NOTIFICATIONS: dict[str, Callable[[Session, Any], object]] = {
     messages.DIAGNOSTICS: lambda session, params: session.documents.report(*messages.read_diagnostics(params)),
     messages.NAMES: lambda session, params: session.documents.note_names(*messages.read_names(params)),
     messages.DID_SHOW_NEXT_EDIT: lambda _session, _params: None,  # that a client shows an edit changes nothing
+}
+_REQUESTS: dict[str, Callable[[Session, Any], Awaitable[object]]] = {
+    types.INITIALIZED: lambda session, _params: session.start(),
+    types.WORKSPACE_DID_CHANGE_CONFIGURATION: lambda session, params: session.workspace_changes.change_configuration(
+        params
+    ),
+    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS: lambda session, params: session.workspace_changes.change_folders(
+        params
+    ),
+    types.WORKSPACE_DID_CHANGE_WATCHED_FILES: lambda session, params: session.workspace_changes.change_files(params),
+    types.TEXT_DOCUMENT_DID_SAVE: lambda session, params: session.workspace_changes.saved(params),
+    types.TEXT_DOCUMENT_INLINE_COMPLETION: lambda session, params: session.inline_completion(params),
+    messages.EDIT: lambda session, params: session.edit(messages.read_edit(params)),
+    messages.NEXT_EDIT: lambda session, params: session.next_edits(
+        messages.read_next_edit_query(params), elsewhere=True
+    ),
+    messages.COPILOT_NEXT_EDIT: lambda session, params: session.next_edits(
+        messages.read_next_edit_query(params), elsewhere=False
+    ),
 }
 _COMMANDS: dict[str, Callable[[Session, Sequence[Any]], str | None]] = {
     messages.ACCEPTED_COMMAND: lambda session, arguments: session.accepted(messages.read_item_name(arguments)),
@@ -87,8 +96,9 @@ class DraftlineServer(LanguageServer):
             converter_factory=_converter,
         )
         self.protocol.token = token
-        for method in _PYGLS_DOCUMENT_HANDLERS:
-            del self.protocol.fm.builtin_features[method]
+        # pygls would keep a second copy of every document. It also splits lines differently than LSP.
+        for method in _NOTIFICATIONS:
+            self.protocol.fm.builtin_features.pop(method, None)
         self.protocol.server_info = types.ServerInfo("draftline")
         self.introduced = asyncio.Event()
         self._initialize_params: types.InitializeParams | None = None
@@ -132,7 +142,6 @@ def create_server(token: str = "") -> DraftlineServer:
     server = DraftlineServer(token)
     _register_life(server)
     _register_tables(server)
-    _register_completion(server)
     return server
 
 
@@ -167,40 +176,27 @@ def _register_life(server: DraftlineServer) -> None:
         if not profile_of(params).has_inline:
             _register_list_completion(server)
 
-    @server.feature(types.INITIALIZED)
-    async def initialized(_params: types.InitializedParams) -> None:
-        await server.session.start()
-
     @server.feature(types.SHUTDOWN)
     async def shutdown(*_params: None) -> None:
         server.protocol.cancel_requests()
         await server.close()
 
-    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
-    async def did_change_configuration(params: types.DidChangeConfigurationParams) -> None:
-        await server.session.workspace_changes.change_configuration(params)
-
-    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
-    async def did_change_folders(params: types.DidChangeWorkspaceFoldersParams) -> None:
-        await server.session.workspace_changes.change_folders(params)
-
-    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    async def did_change_files(params: types.DidChangeWatchedFilesParams) -> None:
-        await server.session.workspace_changes.change_files(params)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    async def did_save(params: types.DidSaveTextDocumentParams) -> None:
-        await server.session.workspace_changes.saved(params)
-
 
 def _register_tables(server: DraftlineServer) -> None:
-    """Register the handlers of notifications and commands, which only read a message and call the session."""
+    """Register the handlers that only read a message and call the session."""
 
     def notified(handler: Callable[[Session, Any], object]) -> Callable[[Any], None]:
         def handle(params: Any) -> None:  # noqa: ANN401 - pygls passes the server to a parameter of type `object`
             handler(server.session, params)
 
         return handle
+
+    def requested(handler: Callable[[Session, Any], Awaitable[object]]) -> Callable[[Any], Awaitable[object]]:
+        async def answer(params: Any) -> object:  # noqa: ANN401 - see above
+            with _refusing():
+                return await handler(server.session, params)
+
+        return answer
 
     def commanded(handler: Callable[[Session, Sequence[Any]], str | None]) -> Callable[..., str | None]:
         def run(*arguments: Any) -> str | None:  # noqa: ANN401 - untyped JSON
@@ -211,34 +207,12 @@ def _register_tables(server: DraftlineServer) -> None:
 
     for method, handler in _NOTIFICATIONS.items():
         server.feature(method)(notified(handler))
+    for method, request in _REQUESTS.items():
+        # Without explicit options pygls does not advertise the capability.
+        is_inline = method == types.TEXT_DOCUMENT_INLINE_COMPLETION
+        server.feature(method, types.InlineCompletionOptions() if is_inline else None)(requested(request))
     for name, command in _COMMANDS.items():
         server.command(name)(commanded(command))
-
-
-def _register_completion(server: DraftlineServer) -> None:
-    # Without explicit options pygls does not advertise the capability.
-    @server.feature(types.TEXT_DOCUMENT_INLINE_COMPLETION, types.InlineCompletionOptions())
-    async def inline_completion(params: types.InlineCompletionParams) -> dict[str, Any]:
-        return await server.session.inline_completion(params)
-
-    @server.feature(messages.EDIT)
-    async def edit(params: Any) -> dict[str, str]:  # noqa: ANN401 - untyped JSON
-        with _refusing():
-            wanted = messages.read_edit(params)
-        return asdict(await server.session.selection_editor.edit(wanted))
-
-    async def next_edits(params: Any, *, elsewhere: bool) -> Any:  # noqa: ANN401 - untyped JSON
-        with _refusing():
-            query = messages.read_next_edit_query(params)
-        return await server.session.next_edits(query, elsewhere=elsewhere)
-
-    @server.feature(messages.NEXT_EDIT)
-    async def next_edit(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
-        return await next_edits(params, elsewhere=True)
-
-    @server.feature(messages.COPILOT_NEXT_EDIT)
-    async def copilot_next_edit(params: Any) -> Any:  # noqa: ANN401 - untyped JSON
-        return await next_edits(params, elsewhere=False)
 
 
 def _register_list_completion(server: DraftlineServer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,8 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from completion.language_ids import family_of
-from lsp_server import client_registration
-from lsp_server.client_settings import ClientSettings
-from lsp_server.document_changes import DocumentChanges
+from lsp_server.changes import DocumentChanges, WorkspaceChanges, watched
+from lsp_server.client_settings import ClientSettings, ask_to_choose, register
 from lsp_server.documents.documents import Document, DocumentStore
 from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Place
@@ -23,14 +22,13 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_
 from lsp_server.editing.next_edits import NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import EmptyReason
+from lsp_server.engine.auto_model import ModelDownload
 from lsp_server.engine.consent import CONSENT_FILE, Consent, by_rules
 from lsp_server.engine.link import EngineLink
-from lsp_server.engine.model_download import ModelDownload
-from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, ItemName, NextEditQuery, Switch
+from lsp_server.messages import PARTIAL_COMPLETION, PARTIAL_EDIT, EditMessage, ItemName, NextEditQuery, Switch
 from lsp_server.sending import Sending
 from lsp_server.settings.client_profile import ClientProfile, profile_of
-from lsp_server.settings.shared_file import state_file
-from lsp_server.settings.switched_off import OFF_FILE, SwitchedOff
+from lsp_server.settings.shared_file import OFF_FILE, HashedAnswers, state_file
 from lsp_server.settings.table import Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 from lsp_server.suggesting import items
@@ -42,7 +40,6 @@ from lsp_server.suggesting.request_builder import RequestBuilder
 from lsp_server.suggesting.request_policy import RequestPolicy
 from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
-from lsp_server.workspace_changes import WorkspaceChanges, watched
 
 BUSY_AFTER_S = 0.5
 """Time after which a request shows as busy in the status, in seconds. With less, the status would flicker."""
@@ -59,11 +56,11 @@ class Session:
         self._shows_progress = False
         self._profile = ClientProfile()
         self.status = StatusReporter(server.protocol.notify)
-        ask = partial(client_registration.ask_to_choose, server)
+        ask = partial(ask_to_choose, server)
         say = lambda sentence: self.status.update(message=sentence)  # noqa: E731
         self.download = ModelDownload(self._new_progress, say, lambda: self.engine.review())  # noqa: PLW0108 - made next
         self.engine = EngineLink(self.status, self._new_progress, self._engine_ready, self.download.note)
-        self.consent = Consent(state_file(CONSENT_FILE), lambda: self.settings, ask, self._consent_given)
+        self.consent = Consent(HashedAnswers(state_file(CONSENT_FILE)), lambda: self.settings, ask, self._consent_given)
         self.sending = Sending(lambda: self.settings, self.folders, self.consent)
         self.feed = WorkspaceFeed(
             self.folders,
@@ -75,7 +72,7 @@ class Session:
         )
         self._lasting = ""  # why the last refused request was refused, and the next ones in its document will be
         self._background: set[asyncio.Task[None]] = set()
-        switched_off = SwitchedOff(state_file(OFF_FILE))
+        switched_off = HashedAnswers(state_file(OFF_FILE))
         self.quiet = QuietControls(self.status, self._settings.of, self.folders, switched_off, clock)
         self.policy = RequestPolicy(self._settings.of, self.quiet, self._refusal_of_file, self.feed.consult, clock)
         self._builder = RequestBuilder(self.documents, self.folders, self.sending.may_share)
@@ -97,7 +94,7 @@ class Session:
             ),
             on_text=lambda id_, text: server.protocol.notify(PARTIAL_EDIT, {"id": id_, "text": text}),
         )
-        self.next_editor = NextEditor(self.engine.next_edits)
+        self.next_editor = NextEditor(self.engine.next_edits, self._builder.path_of)
         self.preparer = Preparer(self._settings.of, self._prepare)
         self.recorder = SuggestionRecorder(lambda: self.status.status.model, clock)
         self.client_events = ClientEvents(self.policy, self.completer, self.recorder)
@@ -113,8 +110,6 @@ class Session:
         """The current settings."""
         return self._settings.now
 
-    # --- life -------------------------------------------------------------------------------------------------------
-
     def initialize(self, params: types.InitializeParams) -> None:
         """Store the client's folders, position encoding, capabilities and options. Start no engine."""
         self.folders.add(folders_at_start(params))
@@ -127,7 +122,7 @@ class Session:
     async def start(self) -> None:
         """Handle `initialized`: register for notifications, request the settings, start the engine."""
         self.status.update()
-        client_registration.register(self._server, watched())
+        register(self._server, watched())
         await self.workspace_changes.start()
 
     async def close(self) -> None:
@@ -140,8 +135,6 @@ class Session:
             self.recorder.document_closed(document)
         await self.feed.close()
         await self.workspace_changes.close()
-
-    # --- completion -------------------------------------------------------------------------------------------------
 
     async def inline_completion(self, params: types.InlineCompletionParams) -> dict[str, Any]:
         """Answer `textDocument/inlineCompletion`."""
@@ -200,14 +193,16 @@ class Session:
         if not self._wants_next_edits(query, document):
             return {"edits": []}
         others = (
-            (other, self._builder.path_of(other))
+            other
             for other in alike
             if other is not document and self._wants_next_edits(replace(query, version=None), other)
         )
-        edits = await self.next_editor.edits(
-            document, self._builder.path_of(document), invoked=query.invoked, others=others, elsewhere=elsewhere
-        )
+        edits = await self.next_editor.edits(document, invoked=query.invoked, others=others, elsewhere=elsewhere)
         return {"edits": [edit.message() for edit in edits]}
+
+    async def edit(self, wanted: EditMessage) -> dict[str, str]:
+        """Answer `draftline/edit`."""
+        return asdict(await self.selection_editor.edit(wanted))
 
     def _wants_next_edits(self, query: NextEditQuery, document: Document) -> bool:
         return is_wanted(query, document, self._settings.of(document.home).next_edit, self.policy)

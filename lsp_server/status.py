@@ -29,10 +29,6 @@ class Status:
     """The params of `draftline/status`.
 
     Attributes:
-        kind: The state.
-        message: A sentence about it.
-        model: The engine's model.
-        device: The engine's device.
         quiet: A sentence on why there are no automatic suggestions where the user types; "" if there are.
     """
 

@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import BinaryIO
 
 from pygls.io_ import StdoutWriter
@@ -17,7 +18,6 @@ from pygls.io_ import StdoutWriter
 from completion.errors import ConfigurationError
 from lsp_server.server import DraftlineServer, create_server
 from lsp_server.server_log import ignore_late_wakeups
-from lsp_server.wire.process_end import is_above, wait_for_end
 from lsp_server.wire.protocol import UnknownClientError
 
 _log = logging.getLogger(__name__)
@@ -77,12 +77,7 @@ class MessageReader:
 
 
 async def serve_stdio(protocol_in: int, protocol_out: BinaryIO) -> None:
-    """Serve one client until the input ends, `exit` arrives, or the client's process ends.
-
-    Args:
-        protocol_in: File descriptor of the input.
-        protocol_out: Stream for the server's messages. Nothing else may write to it.
-    """
+    """Serve one client until the input ends, `exit` arrives, or the client's process ends."""
     stream = asyncio.StreamReader()
     pump = threading.Thread(target=_pump, args=(protocol_in, stream, asyncio.get_running_loop()), daemon=True)
     pump.start()
@@ -149,23 +144,34 @@ async def _serve(server: DraftlineServer, stream: asyncio.StreamReader) -> None:
 def _pump(descriptor: int, stream: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
     """Feed the stream from a descriptor. Runs on a daemon thread, so that a blocked read does not keep the process."""
     with contextlib.suppress(RuntimeError):  # the loop ended first
-        while data := _read(descriptor):
-            loop.call_soon_threadsafe(stream.feed_data, data)
+        with contextlib.suppress(OSError):
+            while data := os.read(descriptor, _CHUNK_BYTES):
+                loop.call_soon_threadsafe(stream.feed_data, data)
         loop.call_soon_threadsafe(stream.feed_eof)
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, _CHUNK_BYTES)
-    except OSError:
-        return b""
 
 
 async def _watch_client(server: DraftlineServer, on_gone: Callable[[], None]) -> None:
     """Call `on_gone` when the process whose id the client gave in `initialize` has ended."""
-    parent = os.getppid()  # the client may end at once
+    parent_id = os.getppid()  # the client may end at once
     await server.introduced.wait()
-    if server.process_id is not None and (server.process_id == parent or is_above(server.process_id)):
-        await wait_for_end(server.process_id)
-        _log.info("The client's process has ended.")
+    watched = server.process_id, parent_id, partial(asyncio.get_running_loop().call_soon_threadsafe, on_gone)
+    threading.Thread(target=_wait_for_end, args=watched, daemon=True).start()
+
+
+def _wait_for_end(client_id: int | None, parent_id: int, on_gone: Callable[[], object]) -> None:
+    """Call `on_gone` once the client has ended, if its process has started this one, itself or through others.
+
+    A client in another container, or outside of WSL, gives a number that here means no process or anybody's.
+    """
+    import psutil  # noqa: PLC0415 - importing it takes 20 ms
+
+    try:
+        if client_id != parent_id and client_id not in {each.pid for each in psutil.Process().parents()}:
+            return
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(client_id).wait()
+    except psutil.Error:  # one of them ends, or the system does not tell
+        return
+    _log.info("The client's process has ended.")
+    with contextlib.suppress(RuntimeError):  # the loop ended first
         on_gone()

@@ -133,13 +133,13 @@ async def replay(record: Mapping[str, Any], seed: int, edits: int) -> Counter[st
     random_ = random.Random(seed)
     copy = {**record, "path": f"copy/{record['path']}"}
     editors = [Editor(random_, each, random_.choice(("\n", "\r\n"))) for each in (record, copy)]
-    next_editor = NextEditor(Rules(editors, random_).find)
+    next_editor = NextEditor(Rules(editors, random_).find, lambda _document: "")
     counts: Counter[str] = Counter()
     while sum(editor.edits for editor in editors) < edits:
         here, other = random_.sample(editors, 2)
         for _ in range(random_.randint(1, 4)):
             here.edit()
-        offers = await next_editor.edits(here.document, "", others=[(other.document, "")], elsewhere=True)
+        offers = await next_editor.edits(here.document, others=[other.document], elsewhere=True)
         if offers and random_.random() < 0.3:
             random_.choice(editors).edit()
         messages = [

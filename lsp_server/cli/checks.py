@@ -62,13 +62,7 @@ _EDITORS = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check: a row of the command's table.
-
-    Attributes:
-        name: What was checked.
-        found: What the check found.
-        advice: What to do about it; "" if nothing.
-    """
+    """The result of one check: a row of the command's table."""
 
     name: str
     state: Literal["ok", "warn", "fail"]
@@ -77,18 +71,13 @@ class Check:
 
 
 def machine_checks(engine: EngineOptions, reason: str) -> list[Check]:
-    """Run every check that needs no engine, in the order in which a completion depends on them.
-
-    Args:
-        engine: The engine that would complete.
-        reason: A sentence that says why its model serves.
-    """
+    """Run every check that needs no engine, in the order of a completion. `reason` says why its model serves."""
     model, backend, remote = engine.model, engine.backend, engine.remote
+    editors = check_editors(shutil.which, _first_line)
     if remote.is_host:  # the checks of the engine connect to it
-        return [check_editors(shutil.which, _first_line)]
+        return [editors]
     server = check_server(model, remote) if remote.url else []
     if remote.url and not remote.is_second:
-        editors = check_editors(shutil.which, _first_line)
         return [*server, check_socket(engine), editors]
     needed = memory_needed(model) if backend in _ROUNDED_BACKENDS else None
     return [
@@ -99,7 +88,7 @@ def machine_checks(engine: EngineOptions, reason: str) -> list[Check]:
         check_device(find_gpu(), backend, has_torch=find_spec("torch") is not None),
         check_disk(model, shutil.disk_usage(cache_dir()).free),
         check_socket(engine),
-        check_editors(shutil.which, _first_line),
+        editors,
     ]
 
 
@@ -195,11 +184,10 @@ def check_cpu(flags: frozenset[str]) -> Check:
     found = f"{cores} cores, {platform.machine()}" + (f", {', '.join(fast)}" if fast else "")
     if fast or not flags:
         return Check("processor", "ok", found)
+    advice = "The processor has no vector instructions: a line takes several seconds."
     if any(flag in flags for flag in _VECTOR_FLAGS):
-        return Check(
-            "processor", "warn", found, "The processor has no VNNI or AMX instructions: completions are slower."
-        )
-    return Check("processor", "warn", found, "The processor has no vector instructions: a line takes several seconds.")
+        advice = "The processor has no VNNI or AMX instructions: completions are slower."
+    return Check("processor", "warn", found, advice)
 
 
 def check_device(gpu: Gpu | None, backend: Backend, *, has_torch: bool) -> Check:

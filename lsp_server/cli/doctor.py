@@ -18,13 +18,21 @@ from completion.request import CompletionRequest, Mode
 from completion.syntax.languages import LANGUAGES, grammars_to_install
 from lsp_server.cli.checks import Check, check_settings, check_version, machine_checks
 from lsp_server.cli.engine_arguments import add_engine_arguments, connected_client, options_of, settings_of
-from lsp_server.cli.memory_table import memory_table
 from lsp_server.engine.auto_model import Now, choice_of
 from lsp_server.engine.launcher import EngineOptions
 from lsp_server.settings.config import user_file, users_problems, users_settings
 from lsp_server.settings.table import DEFAULTS
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
+_PARTS = {
+    "weights": "weights of the model",
+    "kv_sessions": "KV sessions: keys and values of open documents",
+    "workspaces": "workspaces: indexes, context, what the drafters learned",
+    "grammars": "grammars",
+    "code": "compiled code",
+    "other": "other: Python, its libraries, buffers",
+}
+"""Name of each part of an engine's memory, by its key in the engine's account."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +55,7 @@ def execute(options: argparse.Namespace) -> int:
         checks += of_engine
     _print_table(console, checks)
     if memory is not None:
-        console.print(memory_table(memory))
+        console.print(_memory_table(memory))
     return 1 if any(check.state == "fail" for check in checks) else 0
 
 
@@ -86,7 +94,10 @@ async def _engine_checks(options: EngineOptions, progress: Console) -> tuple[lis
     text = events[-1].suggestions[0].text if events and events[-1].suggestions else ""
     statistics = events[-1].statistics if events else None
     took = f" in {statistics.total_ms:.0f} ms" if statistics else ""
-    answer = Check("completion", "ok", f"return {text.strip()}{took}") if text else _no_answer(events[-1].dropped)
+    answer = Check("completion", "ok", f"return {text.strip()}{took}")
+    if not text:
+        found = f"the engine suggested nothing (reason: {events[-1].dropped})"
+        answer = Check("completion", "fail", found, "Choose another model with --model. To list them: draftline models")
     remark = client.status.sentence.removeprefix("Ready.").strip()
     state: Literal["ok", "warn"] = "warn" if remark and not options.remote.url else "ok"
     return [Check("engine", state, f"{facts}, {memory_mb:,.0f} MB", remark), answer], memory
@@ -100,11 +111,6 @@ def _check_grammars() -> Check:
     return Check("grammars", "ok", found, f"{advice} ({', '.join(missing)})" if missing else "")
 
 
-def _no_answer(reason: str) -> Check:
-    advice = "Choose another model with --model. To list them: draftline models"
-    return Check("completion", "fail", f"the engine suggested nothing (reason: {reason})", advice)
-
-
 def _print_table(console: Console, checks: list[Check]) -> None:
     table = Table(title="draftline doctor", title_justify="left")
     table.add_column("check", no_wrap=True)
@@ -115,3 +121,20 @@ def _print_table(console: Console, checks: list[Check]) -> None:
         state = f"[{_COLOURS[check.state]}]{check.state}[/]"
         table.add_row(check.name, state, escape(check.found), escape(check.advice))
     console.print(table)
+
+
+def _memory_table(memory: Mapping[str, Any]) -> Table:
+    """Return a row for each part of an engine's memory, in MB, by its account; see `MemoryAccount.to_json`."""
+    table = Table(title="memory of the engine", title_justify="left", show_footer=True)
+    table.add_column("part", "resident size")
+    table.add_column("MB", f"{memory['resident'] / 1e6:,.1f}", justify="right")
+    for part, size in memory["parts"].items():
+        table.add_row(_PARTS.get(part, part), f"{size / 1e6:,.1f}")
+    apart = {f"on the GPU: {_PARTS.get(part, part)}": size for part, size in memory["gpu"].items()}
+    apart |= {"its parser process": memory["children"]} if memory["children"] else {}
+    if apart:
+        table.caption = "Not in this process: " + ", ".join(
+            f"{name} {size / 1e6:,.1f} MB" for name, size in apart.items()
+        )
+        table.caption_justify = "left"
+    return table

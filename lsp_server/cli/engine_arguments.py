@@ -14,8 +14,7 @@ from completion.free_memory import free_bytes
 from completion.host.process.address import DEFAULT_MODEL_NAME
 from lsp_server.engine.auto_model import Now, choice_of
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.launcher import EngineOptions
-from lsp_server.engine.status import EngineStatus
+from lsp_server.engine.launcher import EngineOptions, EngineStatus
 from lsp_server.settings.config import users_problems, users_settings, with_option
 from lsp_server.settings.table import Settings
 
@@ -39,8 +38,7 @@ def report_ignored_settings() -> None:
 def options_of(options: argparse.Namespace) -> EngineOptions:
     """Return the engine of the user's own settings file, which is the editor's, with what the command line replaces.
 
-    Raises:
-        ConfigurationError: An option has a value that its setting may not have.
+    The errors are those of `settings_of`.
     """
     settings = settings_of(options)
     choice = choice_of(settings, Now(free_bytes()))  # at any time the same one, so that `--stop` finds it

@@ -8,10 +8,9 @@ import shutil
 
 from completion.paths import check_private, machine_state_dir, runtime_dir, state_dir, writing_to
 from lsp_server.engine.consent import CONSENT_FILE
-from lsp_server.engine.host_processes import STOP_S, end, processes_with
-from lsp_server.engine.launcher import EngineOptions
+from lsp_server.engine.launcher import STOP_S, EngineOptions, end, processes_with
 from lsp_server.settings.experiment import experiment_path
-from lsp_server.settings.switched_off import OFF_FILE
+from lsp_server.settings.shared_file import OFF_FILE
 from lsp_server.telemetry.store import files_of, store_path
 
 

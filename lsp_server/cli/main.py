@@ -47,12 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.execute(options)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except ConfigurationError as error:
-        print(f"draftline: {error}", file=sys.stderr)
-        return 2
     except DraftlineError as error:
         print(f"draftline: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, ConfigurationError) else 1
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:  # the reader closed the pipe, as in `draftline complete ... | head`

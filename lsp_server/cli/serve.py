@@ -16,8 +16,7 @@ from completion.paths import state_dir
 from completion.progress import Progress
 from completion.remote.address import is_loopback
 from lsp_server.cli.engine_arguments import add_engine_arguments, options_of, report_ignored_settings
-from lsp_server.engine.host_processes import STOP_S, end
-from lsp_server.engine.launcher import HostLauncher
+from lsp_server.engine.launcher import STOP_S, HostLauncher, end
 from lsp_server.settings.table import SETTINGS
 
 _DEFAULT_PORT = 8012

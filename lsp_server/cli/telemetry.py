@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
+import sqlite3
 
 from lsp_server.telemetry.store import clear, read_store, store_path
 
@@ -26,19 +26,15 @@ def execute(options: argparse.Namespace) -> int:
         is_recorded = store_path().exists()
         clear(store_path())
         print(f"Deleted {store_path()}" if is_recorded else f"No telemetry is recorded: {store_path()} does not exist.")
-    else:
+    elif store_path().exists():
         _export()
     return 0
 
 
 def _export() -> None:
     """Print each row of the store as a JSON object on a line of its own. Only the table with the salt is left out."""
-    if not store_path().exists():
-        return
     with read_store(store_path()) as store:
+        store.row_factory = sqlite3.Row
         for table in ("suggestions", "persistence", "refusals", "written"):
-            cursor = store.execute(f"SELECT * FROM {table}")  # noqa: S608 - names of our own tables
-            names = [column[0] for column in cursor.description]
-            for row in cursor:
-                json.dump({"table": table, **dict(zip(names, row, strict=True))}, sys.stdout)
-                print()
+            for row in store.execute(f"SELECT * FROM {table}"):  # noqa: S608 - names of our own tables
+                print(json.dumps({"table": table, **dict(row)}))

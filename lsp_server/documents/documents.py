@@ -39,7 +39,6 @@ class Document:
         uri: In the server's spelling (`lsp_server/wire/document_uri.py`).
         language: LSP language identifier.
         version: The client's number of the last change.
-        lines: The text.
         encoding: Unit of the columns in the client's positions.
         notebook: URI of the notebook that the cell belongs to; "" for a plain document.
         edits: What was changed since the document was opened.
@@ -125,11 +124,7 @@ class Document:
 
 
 class DocumentStore:
-    """All open documents, those that were opened or changed last at the end, and the order of cells in notebooks.
-
-    Attributes:
-        encoding: Unit of the columns in the client's positions.
-    """
+    """All open documents, those that were opened or changed last at the end, and the order of cells in notebooks."""
 
     def __init__(self) -> None:
         self.encoding = PositionEncoding.UTF16
@@ -190,16 +185,18 @@ class DocumentStore:
 
     def report(self, uri: str, version: int, diagnostics: tuple[Diagnostic, ...]) -> None:
         """Keep what other tools report about a document; nothing if it has another version."""
-        document = self._documents.get(uri)
-        if document is not None and document.version == version:
+        if document := self._at(uri, version):
             document.diagnostics = diagnostics
 
     def note_names(self, uri: str, version: int, position: types.Position, names: tuple[str, ...]) -> None:
         """Keep the names that other servers know at a position of a document; nothing if it has another version."""
-        document = self._documents.get(uri)
-        if document is not None and document.version == version:
+        if document := self._at(uri, version):
             place = document.place(position)
             document.names = NamesAt(place.line, document._head(place), names)  # noqa: SLF001 - its own store
+
+    def _at(self, uri: str, version: int) -> Document | None:
+        document = self._documents.get(uri)
+        return document if document is not None and document.version == version else None
 
     def open_notebook(self, params: types.DidOpenNotebookDocumentParams) -> list[Document]:
         """Add the cells of an opened notebook as documents, and return them in order."""

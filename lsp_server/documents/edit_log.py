@@ -1,4 +1,4 @@
-"""What the user changed in one document, as hunks of lines, for the model's prompt; kept in memory only.
+"""What the user changed in one document, as hunks of lines, and where edits move positions; kept in memory only.
 
 Edits that touch or adjoin each other's lines are one hunk. A hunk is the difference between its lines before the first
 of these edits and now, so one that is undone disappears.
@@ -7,10 +7,10 @@ of these edits and now, so one that is undone disappears.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from completion.edits import MAX_HISTORY_CHARACTERS, LineEdit, changed_span
-from lsp_server.documents.text_lines import Edit, TextLines, split_lines
+from lsp_server.documents.text_lines import Edit, Place, TextLines, split_lines
 
 SHOWN_HUNKS = 4
 """Maximum number of finished hunks in a history (`python -m benchmarks.quality` measured it)."""
@@ -52,13 +52,7 @@ class EditLog:
     _hunks: list[_Hunk] = field(default_factory=list)
 
     def note(self, edit: Edit, lines: TextLines, added: int) -> None:
-        """Record an edit.
-
-        Args:
-            edit: The edit.
-            lines: The document after it.
-            added: Number of lines that the document has more than before.
-        """
+        """Record an edit, after which the document is `lines` and has `added` lines more than before."""
         start = edit.start.line
         after = lines.advance(edit.start, len(edit.inserted))
         sizes = edit.start.column + lines.line_length(after.line) - after.column, len(edit.removed), len(edit.inserted)
@@ -133,3 +127,37 @@ def _is_deleted(old: str, new: str) -> bool:
     """Return whether text of `old` is missing in `new`, not only text that was typed since."""
     start, old_end, _ = changed_span(old, new)
     return not old[start:old_end].isspace() and start < old_end
+
+
+def place_after(start: Place, text: str) -> Place:
+    """Return the position at the end of a text that begins at `start`."""
+    *full, last = split_lines(text)
+    return Place(start.line + len(full), len(last) + (0 if full else start.column))
+
+
+def moved(place: Place, start: Place, old_end: Place, new_end: Place, *, after_insertion: bool) -> Place:
+    """Return where an edit of start..old_end to start..new_end moves a position; from inside, it moves to an edge.
+
+    `after_insertion` says whether a position is after a text that is inserted at it.
+    """
+    if place < start or (place == start and (start != old_end or not after_insertion)):
+        return place
+    if place >= old_end:
+        column = place.column + (new_end.column - old_end.column if place.line == old_end.line else 0)
+        return Place(place.line + new_end.line - old_end.line, column)
+    return new_end if after_insertion else start
+
+
+def last_insertion(edits: Sequence[Edit]) -> Edit:
+    """Return the last edit of an event that inserted text, or else the last one, at its position after all edits.
+
+    The user types there. Later edits only delete: with a line break, editors also trim the blanks before it.
+
+    Args:
+        edits: The edits, at least one, each at its position in the text after those before it.
+    """
+    index = max((index for index, edit in enumerate(edits) if edit.inserted), default=len(edits) - 1)
+    start = edits[index].start
+    for later in edits[index + 1 :]:
+        start = moved(start, later.start, place_after(later.start, later.removed), later.start, after_insertion=True)
+    return replace(edits[index], start=start)

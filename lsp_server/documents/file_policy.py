@@ -18,7 +18,6 @@ class FilePolicy:
     folder's repository is no matter of other repositories' ignore files.
 
     Args:
-        root: The folder.
         is_opened: Whether the user has opened the folder. How such a folder, a repository and those above them are
             named says nothing about their files, unless the name is one of keys and credentials (`.ssh`).
     """

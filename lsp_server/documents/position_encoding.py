@@ -24,8 +24,8 @@ def column_from_units(line: str, units: int, encoding: PositionEncoding) -> int:
     if encoding is PositionEncoding.UTF16:
         data = line.encode("utf-16-le", "surrogatepass")
         cut = min(units * 2, len(data))
-        if 0 < cut < len(data) and _is_high(data[cut - 1]) and _is_low(data[cut + 1]):
-            cut -= 2
+        if 0 < cut < len(data) and 0xD8 <= data[cut - 1] <= 0xDB and 0xDC <= data[cut + 1] <= 0xDF:
+            cut -= 2  # it is between a high and a low surrogate
         return len(data[:cut].decode("utf-16-le", "surrogatepass"))
     data = _utf8(line)
     cut = min(units, len(data))
@@ -50,11 +50,3 @@ def _utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:  # it contains surrogates
         return _NOT_UTF8.sub("?", text).encode("utf-8", "surrogatepass")
-
-
-def _is_high(high_byte: int) -> bool:
-    return 0xD8 <= high_byte <= 0xDB
-
-
-def _is_low(high_byte: int) -> bool:
-    return 0xDC <= high_byte <= 0xDF

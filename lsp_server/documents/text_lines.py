@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lsp_server.documents.position_encoding import PositionEncoding, column_from_units, units_from_column
 
@@ -34,12 +35,10 @@ class Edit:
     inserted: str
 
 
-@dataclass(frozen=True, slots=True)
-class CharacterCounts:
+class CharacterCounts(NamedTuple):
     """Numbers of characters that source code does not contain.
 
     Attributes:
-        nul: Number of NUL characters.
         control: Number of control characters, with NUL, that are neither white space, backspace nor escape.
         surrogate: Number of surrogates without their other half.
     """
@@ -56,12 +55,8 @@ class CharacterCounts:
 
     def replaced(self, old: str, new: str) -> CharacterCounts:
         """Return the counts after `new` replaced `old`."""
-        gone, come = CharacterCounts.of(old), CharacterCounts.of(new)
-        return CharacterCounts(
-            self.nul - gone.nul + come.nul,
-            self.control - gone.control + come.control,
-            self.surrogate - gone.surrogate + come.surrogate,
-        )
+        changed = zip(self, CharacterCounts.of(old), CharacterCounts.of(new), strict=True)
+        return CharacterCounts(*(count - gone + come for count, gone, come in changed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +89,6 @@ class TextLines:
 
     The offset of one line and the code units before one column are cached. So an edit or a lookup costs only its
     distance from the previous one, not the size of the text or of the line.
-
-    Attributes:
-        counts: Numbers of characters that source code does not contain.
     """
 
     __slots__ = ("_cached", "_cached_offset", "_length", "_lines", "counts")

@@ -15,11 +15,10 @@ from completion.request import Closing, WorkspaceUpdate
 from completion.workspace.secret_contents import secret_in
 from completion.workspace.secret_files import is_secret, is_suspect
 from lsp_server.documents.documents import Document, DocumentStore
-from lsp_server.documents.file_changes import read_changes
 from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders
 from lsp_server.documents.workspace_outbox import MAX_BATCH_FILES, WorkspaceOutbox
-from lsp_server.documents.workspace_search import MAX_FILE_BYTES, exchanged, search, search_folder
+from lsp_server.documents.workspace_search import MAX_FILE_BYTES, exchanged, read_changes, search, search_folder
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 from lsp_server.wire.document_uri import named_path, path_of
@@ -38,14 +37,8 @@ class WorkspaceFeed:
     Of loose files, only open documents are sent. All text that is sent comes from `_text_of`, which checks the policy.
 
     Attributes:
-        folders: The workspace folders.
-        documents: The open documents.
-        send: Sends a message to the engine.
         settings: Returns the settings of a folder, by its URI.
-        pause_s: Time from a change until it is sent, in seconds.
-        may_send: Returns whether a file may be sent to the engine.
         is_trusted: Returns whether the user says that a file holds no secrets.
-        check_s: Minimum time from one check for files that changed on disk to the next, in seconds.
     """
 
     folders: WorkspaceFolders

@@ -26,15 +26,11 @@ class WorkspaceOutbox:
     """The files, closed documents and closed folders that the engine shall hear of.
 
     Attributes:
-        send: Sends a message to the engine.
         text_of: Returns a file's text and whether the editor has it open. The text is None if it may not be sent.
         before_batch: Called before each batch; it may change what waits.
-        is_open: Returns whether the editor has a document open.
         pause_s: Time from a change until it is sent, in seconds; what changes meanwhile is sent with it.
         waiting: The files that are sent next, and whether the engine shall have each.
         sent: The files that the engine has, with their identities as they were read from disk; None for open ones.
-        sending: The task that sends; None before the first.
-        is_closed: Whether nothing more is sent.
     """
 
     send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]]

@@ -1,4 +1,4 @@
-"""Searches the workspace's folders for the files that may be sent to the engine."""
+"""Searches the workspace's folders for the files that may be sent to the engine, and reads which of them changed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from lsprotocol import types
 
 from completion.paths import expanded
 from lsp_server.documents.file_policy import FilePolicy
-from lsp_server.documents.rules.noise import is_noise
-from lsp_server.documents.workspace_folders import Folder, FolderFile
+from lsp_server.documents.rules.ignore_rules import IgnoreRules
+from lsp_server.documents.rules.repository import RULE_FILES
+from lsp_server.documents.workspace_folders import Folder, FolderFile, WorkspaceFolders
+from lsp_server.wire.document_uri import path_of
 from lsp_server.workspace_reader import Identity
 
 MAX_FILE_BYTES = 300_000
@@ -31,6 +35,22 @@ _MAX_VISITS_PER_FILE = 20  # entries of folders that a scan looks at for each fi
 _MAX_ASKED = 500  # files about which git is asked at once
 _MAX_NEIGHBOURS = 1000  # entries that are looked at next to a document that is opened
 _SHARES = 8  # of these entries, one folder has at most this fraction before all other folders are visited
+
+# Files and folders that are useless for completion, whether or not they are ignored.
+_NOISE_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
+_NOISE = IgnoreRules(b"*.lock\n*.min.*\n*.map\n*.svg\npackage-lock.json", max_globs=10)
+_BINARY_ENDINGS = frozenset({
+    ".png", ".jpg", ".jpeg", ".gif", ".bmp", ".ico", ".icns", ".tif", ".tiff", ".webp", ".avif", ".heic", ".psd",
+    ".mp3", ".wav", ".ogg", ".flac", ".m4a", ".aac", ".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".wmv",
+    ".ttf", ".otf", ".woff", ".woff2", ".eot", ".glb", ".fbx", ".blend",
+    ".pdf", ".doc", ".docx", ".xls", ".xlsx", ".ppt", ".pptx", ".odt", ".ods", ".odp",
+    ".zip", ".gz", ".tgz", ".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".jar", ".war", ".whl", ".deb", ".rpm",
+    ".dmg", ".iso", ".apk",
+    ".o", ".obj", ".a", ".lib", ".so", ".dylib", ".dll", ".exe", ".class", ".pyc", ".pyo", ".pyd", ".wasm",
+    ".db", ".sqlite", ".sqlite3", ".npy", ".npz", ".pkl", ".pickle", ".parquet", ".feather", ".arrow", ".h5",
+    ".hdf5", ".pt", ".ckpt", ".onnx", ".safetensors", ".gguf", ".tflite", ".bin",
+})  # fmt: skip
+"""Endings of binary files. The feed discards every binary file once it is read; these take no room from others."""
 
 
 def search(
@@ -68,7 +88,7 @@ def search(
         for folder, policy in policies.items():
             policy.ask([file.path for file in likely if file.folder == folder])
         for file, (rank, size) in likely.items():
-            is_useless = is_noise(file.name) or (rank > 0 and is_of_programs(file.path.parent, file.folder.path))
+            is_useless = is_noise(file.name) or (rank > 0 and _is_of_programs(file.path.parent, file.folder.path))
             is_fit = not is_useless and len(chosen) < limit and total + size <= MAX_SCAN_BYTES
             if is_fit and policies[file.folder].refusal(file.path) is None:
                 total += size
@@ -93,13 +113,7 @@ def _files(
 
 
 def search_folder(path: Path, folder: Folder, policy: FilePolicy) -> list[FolderFile]:
-    """Return the files to send of one folder, without those of folders in it. It may run on a thread.
-
-    Args:
-        path: The folder.
-        folder: Folder of the workspace that it is in.
-        policy: Policy of `folder`.
-    """
+    """Return the files to send of one folder, without those of folders in it. It may run on a thread."""
     found: list[FolderFile] = []
     entries = _entries(path, _MAX_NEIGHBOURS)
     policy.ask([Path(entry.path) for entry in entries])
@@ -128,9 +142,41 @@ def exchanged(
     return dict.fromkeys(far, False) | dict.fromkeys(new[: max(0, len(new) - surplus + len(far))], True)
 
 
-def has_entries(path: Path) -> bool:
-    """Return whether a path is a folder that is not empty."""
-    return bool(_entries(path, 1))
+def read_changes(
+    events: Sequence[types.FileEvent],
+    folders: WorkspaceFolders,
+    policy: Callable[[Folder], FilePolicy],
+    sent: frozenset[FolderFile],
+) -> tuple[list[FolderFile], list[FolderFile]] | None:
+    """Return the files that the engine has and that changed or are gone, perhaps with their folder, and new ones.
+
+    None if the workspace must be searched: an ignore file changed, or a folder appeared, of whose files a client may
+    report none. It may run on a thread: whoever checks out a branch causes thousands of events.
+    """
+    paths = {path: event.type for event in events if (path := path_of(event.uri))}
+    files = {file: kind for path, kind in paths.items() if (file := folders.file_at(path))}
+    created = [file for file, kind in files.items() if kind is types.FileChangeType.Created]
+    is_rule_changed = any(path.name in RULE_FILES for path in paths)  # a repository's may lie above its folder
+    if is_rule_changed or any(_is_new_folder(file, policy) for file in created):
+        return None
+    deleted = {file.path for file, kind in files.items() if kind is types.FileChangeType.Deleted}
+    below = [file for file in sent if deleted and not deleted.isdisjoint(file.path.parents)]
+    new = [file for file in files if file not in sent and not _is_useless(file)]
+    return [*sent.intersection(files), *below], new
+
+
+def _is_useless(file: FolderFile) -> bool:
+    """Return whether a search would leave a file out."""
+    return is_noise(file.name) or _is_of_programs(file.path.parent, file.folder.path)
+
+
+def _is_new_folder(file: FolderFile, policy: Callable[[Folder], FilePolicy]) -> bool:
+    """Return whether a path that appeared is a folder with files that may be sent."""
+    if not _entries(file.path, 1) or is_noise(file.name, is_folder=True):
+        return False
+    if _is_of_programs(file.path, file.folder.path):
+        return False
+    return policy(file.folder).refusal(file.path, is_folder=True) is None
 
 
 def _walk(
@@ -160,7 +206,7 @@ def _walk(
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
-            if is_folder and path not in ways and is_of_programs(path, folder.path):
+            if is_folder and path not in ways and _is_of_programs(path, folder.path):
                 continue
             if is_folder:
                 (queue.appendleft if path in ways else queue.append)(path)
@@ -168,13 +214,17 @@ def _walk(
                 yield entry
 
 
-def is_of_programs(path: Path, workspace: Path) -> bool:
-    """Return whether a folder is the kernel's or in a hidden folder of the user's home, and the workspace is neither.
+def is_noise(path: str, *, is_folder: bool = False) -> bool:
+    """Return whether a file or folder is useless for completion, judged by its path below the workspace's folder."""
+    *folders, name = path.lower().split("/")
+    folders += [name] * is_folder
+    is_binary = not is_folder and PurePosixPath(name).suffix in _BINARY_ENDINGS
+    is_named = is_binary or _NOISE.verdict(os.fsencode(name), is_folder=is_folder)
+    return bool(is_named) or not _NOISE_FOLDERS.isdisjoint(folders)
 
-    Args:
-        path: The folder.
-        workspace: Folder of the workspace, which contains it.
-    """
+
+def _is_of_programs(path: Path, workspace: Path) -> bool:
+    """Return whether a folder is the kernel's or in a hidden one of the user's home, and the workspace is neither."""
     home = expanded("~")
     is_in_home = home.is_relative_to(workspace) and home in path.parents
     is_hidden = is_in_home and path.relative_to(home).parts[0].startswith(".")

@@ -44,13 +44,7 @@ _Name = tuple[str, str]  # URI of the document, and fingerprint of the edit
 
 @dataclass(frozen=True, slots=True)
 class OfferedEdit:
-    """An edit for one version of a document; it names the exact text that it replaces.
-
-    Attributes:
-        id: Its name in the client's messages.
-        old: Text that it replaces.
-        new: Text in its place.
-    """
+    """An edit for one version of a document; it names the exact text that it replaces."""
 
     id: str
     uri: str
@@ -73,14 +67,11 @@ class OfferedEdit:
 
 
 class NextEditor:
-    """The next edits of all documents.
+    """The next edits of all documents. `path_of` returns a document's path in the workspace."""
 
-    Args:
-        find: Asks the engine.
-    """
-
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: Find, path_of: Callable[[Document], str]) -> None:
         self._find = find
+        self._path_of = path_of
         self._refused: OrderedDict[_Name, bool] = OrderedDict()  # and whether it was applied, then undone
         self._offered: OrderedDict[str, tuple[_Name, NextEdit]] = OrderedDict()
         self._accepted: OrderedDict[_Name, NextEdit] = OrderedDict()
@@ -88,10 +79,9 @@ class NextEditor:
     async def edits(
         self,
         document: Document,
-        path: str,
         *,
         invoked: bool = True,
-        others: Iterable[tuple[Document, str]] = (),
+        others: Iterable[Document] = (),
         elsewhere: bool = False,
     ) -> list[OfferedEdit]:
         """Return the edits to propose for the documents as they are now; none if the first one changes meanwhile.
@@ -100,24 +90,22 @@ class NextEditor:
 
         Args:
             document: The document in front.
-            path: Its path in the workspace.
             invoked: Whether the request is manual.
-            others: Other open documents of like languages with their paths, those that were changed last first.
+            others: Other open documents of like languages, those that were changed last first.
             elsewhere: Whether the edits may be of these, too: all are of one document.
         """
         version = document.version
         await asyncio.sleep(0.0 if invoked else PAUSE_S)
         if document.version == version:
-            pairs = _pairs((document, path), others, elsewhere=elsewhere)
-            for edited, where, target in chain([(document, path, document)], pairs):
-                offered = await self._offers(edited, where, target, invoked=invoked)
+            for edited, target in chain([(document, document)], _pairs(document, others, elsewhere=elsewhere)):
+                offered = await self._offers(edited, target, invoked=invoked)
                 if document.version != version:
                     return []
                 if offered:
                     return offered
         return []
 
-    async def _offers(self, edited: Document, path: str, target: Document, *, invoked: bool) -> list[OfferedEdit]:
+    async def _offers(self, edited: Document, target: Document, *, invoked: bool) -> list[OfferedEdit]:
         """Return what the edits of one document imply for itself or another one; none if one of both changes."""
         versions = edited.version, target.version
         if not (made := edited.edits.edits(edited.lines)):
@@ -129,7 +117,7 @@ class NextEditor:
                 lines=edited.lines.without_ends(),
                 edits=made,
                 language=target.language,
-                path=path,
+                path=self._path_of(edited),
                 document=edited.uri,
                 diagnostics=target.diagnostics,
                 refused=tuple(fingerprint for _, fingerprint in hidden),
@@ -142,7 +130,9 @@ class NextEditor:
         offered = []
         for edit in found.edits:
             name = target.uri, edit.fingerprint
-            if _fits(target, edit) and not self._hides(name, invoked=invoked):  # it may have been refused meanwhile
+            if _has(target, edit.line, edit.old) and not self._hides(
+                name, invoked=invoked
+            ):  # it may have been refused meanwhile
                 offered.append(_offer(target, edit))
                 _remember(self._offered, offered[-1].id, (name, edit))
         return offered
@@ -180,39 +170,30 @@ def is_wanted(query: NextEditQuery, document: Document, mode: NextEditMode, poli
     return is_current and mode in modes and not is_silent and policy.refusal(document, Place(0, 0)) is None
 
 
-def _pairs(
-    first: tuple[Document, str], others: Iterable[tuple[Document, str]], *, elsewhere: bool
-) -> Iterator[tuple[Document, str, Document]]:
-    """Yield documents with edits, with their paths, and those that have a word which the edits took away.
-
-    Those for the first document go first.
-    """
-    near = [each for each in (first, *islice(others, MAX_OTHERS)) if len(each[0].lines) <= MAX_OTHER_CHARACTERS]
-    taken = ((each, path, lost_words(each.edits.edits(each.lines))) for each, path in near)
+def _pairs(first: Document, others: Iterable[Document], *, elsewhere: bool) -> Iterator[tuple[Document, Document]]:
+    """Yield documents with edits, and those that have a word which the edits took away; for the first one first."""
+    near = [each for each in (first, *islice(others, MAX_OTHERS)) if len(each.lines) <= MAX_OTHER_CHARACTERS]
+    taken = ((each, lost_words(each.edits.edits(each.lines))) for each in near)
     lost = [each for each in taken if each[-1]]
     pairs = (
-        (edited, path, target)
-        for target, _ in (near if lost else ())
-        if elsewhere or target is first[0]
+        (edited, target)
+        for target in (near if lost else ())
+        if elsewhere or target is first
         for text in [target.lines.text()]
-        for edited, path, words in lost
+        for edited, words in lost
         if edited is not target and any(word in text for word in words)
     )
     yield from islice(pairs, MAX_PAIRS)
 
 
-def _fits(document: Document, edit: NextEdit) -> bool:
-    """Return whether the document has the text that the edit names, where it names it."""
-    return _has(document, edit.line, edit.old)
-
-
 def _is_undone(document: Document, edit: NextEdit) -> bool:
     """Return whether the document has the text from before an edit that was applied, which may keep that text."""
     keeps = len(edit.new) > len(edit.old) and _has(document, edit.line, edit.new)
-    return _fits(document, edit) and not keeps
+    return _has(document, edit.line, edit.old) and not keeps
 
 
 def _has(document: Document, first: int, lines: tuple[str, ...]) -> bool:
+    """Return whether a document has some lines from the `first` one on."""
     end = min(first + len(lines), document.lines.end.line + 1)
     return lines == tuple(document.lines.line(number) for number in range(first, end))
 

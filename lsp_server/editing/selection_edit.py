@@ -78,8 +78,6 @@ class SelectionEditor:
     """Edits selections of open documents.
 
     Attributes:
-        documents: The open documents.
-        policy: Refuses documents that are switched off, ignored, secret or unfit.
         source: Returns the engine, None while it is not ready.
         build_request: Returns the engine's request for a document, a code and an instruction.
         on_text: Called with an edit's id and its text so far, whenever that grows.

@@ -9,19 +9,50 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from completion.edits import NextEditRequest, NextEdits
+from completion.edits import NextEditRequest, NextEdits, changed_span
 from completion.errors import CancelledError, DraftlineError, EngineUnavailableError
 from completion.host.errors import StaleTextError
-from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
+from completion.host.open_texts import ShortUpdate, WorkspaceEdit, text_sum
+from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from lsp_server.engine.connector import HostConnector
-from lsp_server.engine.sent_texts import SentTexts
 
 _Ordered = TypeVar("_Ordered", CompletionRequest, NextEditRequest)
 
 
+class SentTexts:
+    """The texts of open files as they were sent last, so that only what changed in one is sent."""
+
+    def __init__(self) -> None:
+        self._texts: dict[tuple[str, str], str] = {}  # by workspace and path
+
+    def forget(self) -> None:
+        """Send whole texts from now on: the host is another one, or may not have got the last ones."""
+        self._texts.clear()
+
+    def shortened(self, update: WorkspaceUpdate) -> ShortUpdate:
+        """Return an update with an edit in the place of each open file that was sent before, and note what is sent."""
+        whole: list[WorkspaceFile] = []
+        edited: list[WorkspaceEdit] = []
+        for path in (*update.removed, *(file.path for file in update.changed if not file.open)):
+            self._texts.pop((update.workspace, path), None)
+        for file in update.changed:
+            known = self._texts.get((update.workspace, file.path))
+            if known is None:
+                whole.append(file)
+            else:
+                start, end, new_end = changed_span(known, file.text)
+                edited.append(WorkspaceEdit(file.path, start, end, file.text[start:new_end], text_sum(file.text)))
+            if file.open:
+                self._texts[update.workspace, file.path] = file.text
+        return ShortUpdate(update.workspace, tuple(whole), update.removed, tuple(edited))
+
+
 @dataclass(eq=False)
 class EngineClient(HostConnector):
-    """A client of one host, to which it connects at the first request."""
+    """A client of one host, to which it connects at the first request.
+
+    Its methods raise DraftlineError if no host is available or answers, or if it refuses the message.
+    """
 
     _sent: SentTexts = field(default_factory=SentTexts)
     _running: int = 0
@@ -67,32 +98,18 @@ class EngineClient(HostConnector):
                 return
 
     async def next_edits(self, request: NextEditRequest) -> NextEdits:
-        """Return what the user's last edits imply for the rest of a document, nothing while the host is not ready.
-
-        Raises:
-            DraftlineError: The host refuses the request or does not answer.
-        """
+        """Return what the user's last edits imply for the rest of a document, nothing while the host is not ready."""
         if self.status.state != "ready":
             return NextEdits()
         async with self.watched():
             return await self.live().next_edits(self._numbered(request))
 
     async def prepare(self, request: CompletionRequest) -> None:
-        """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready.
-
-        Raises:
-            DraftlineError: The host refuses the preparation or does not answer.
-        """
-        if self.status.state == "ready":
-            async with self.watched():
-                await self.live().post("/v1/prepare", self._numbered(request))
+        """Bring the host's cache up to date for a request that may follow. Do nothing while the host is not ready."""
+        await self._post_if_ready("/v1/prepare", self._numbered(request))
 
     async def update_workspace(self, update: WorkspaceUpdate) -> None:
-        """Send changes of a workspace. A restarted host needs the whole workspace again.
-
-        Raises:
-            DraftlineError: No host is available, or it refuses the update.
-        """
+        """Send changes of a workspace. A restarted host needs the whole workspace again."""
         await self.connect()
         async with self.watched():
             try:
@@ -104,14 +121,13 @@ class EngineClient(HostConnector):
                 await self.live().post("/v1/workspace", self._sent.shortened(update))
 
     async def forget(self, closing: Closing) -> None:
-        """Send the documents and workspaces that are no longer used. Do nothing unless the host is ready.
+        """Send the documents and workspaces that are no longer used. Do nothing unless the host is ready."""
+        await self._post_if_ready("/v1/close", closing)
 
-        Raises:
-            DraftlineError: The host refuses the message or does not answer.
-        """
+    async def _post_if_ready(self, path: str, message: CompletionRequest | Closing) -> None:
         if self.status.state == "ready":
             async with self.watched():
-                await self.live().post("/v1/close", closing)
+                await self.live().post(path, message)
 
     async def retire(self) -> None:
         """Close the connection once the completions that run have ended."""

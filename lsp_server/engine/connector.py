@@ -13,10 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from completion.errors import DraftlineError, EngineUnavailableError
-from lsp_server.engine.host_processes import end
-from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
-from lsp_server.engine.status import EngineStatus
-from lsp_server.engine.watch import PATIENCE, HostWatch, Patience
+from lsp_server.engine.launcher import EngineOptions, EngineStatus, HostGoneError, HostLauncher, end
+from lsp_server.engine.watch import HostWatch, Patience
 
 if TYPE_CHECKING:
     from lsp_server.engine.http import EngineConnection
@@ -37,17 +35,14 @@ class HostConnector:
     """The connection of one client to its host. It holds a lease while it is connected, which keeps the host alive.
 
     Attributes:
-        options: The engine to use.
         on_status: Called on the event loop after every change of the status, including loading progress.
         clock: Monotonic clock, in seconds.
-        patience: Time limits for a host's answers.
-        status: The host's latest status.
     """
 
     options: EngineOptions
     on_status: Callable[[EngineStatus], None] = lambda _status: None
     clock: Callable[[], float] = time.monotonic
-    patience: Patience = PATIENCE
+    patience: Patience = field(default_factory=Patience)
     status: EngineStatus = field(default_factory=EngineStatus)
     _launcher: HostLauncher = field(init=False)
     _watch: HostWatch = field(init=False)
@@ -92,10 +87,7 @@ class HostConnector:
             return status
 
     async def health(self, *, memory: bool = False) -> dict[str, Any] | None:
-        """Return the health of a running host, None if none runs or it hangs. Never start one.
-
-        Args:
-            memory: Whether to return where its memory is, too.
+        """Return the health of a running host, None if none runs or it hangs, with `memory` where its memory is.
 
         Raises:
             PermissionsError: Another user owns the socket or can access it.
@@ -178,11 +170,7 @@ class HostConnector:
         )
 
     async def _try_lease(self, within_s: float) -> bool:
-        """Connect to the host and return whether it answers in time.
-
-        Raises:
-            DraftlineError: The host refuses the connection.
-        """
+        """Connect to the host and return whether it answers in time. It raises what the host refuses with."""
         await self._disconnect()
         try:
             connection = await self._open()

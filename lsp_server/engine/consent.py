@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from completion.errors import StorageError
@@ -27,26 +28,21 @@ Ask = Callable[[str, tuple[str, str]], Awaitable[str | None]]
 """Shows a question with its answers; returns the chosen one, None if the user chose none or the client cannot ask."""
 
 
+@dataclass(frozen=True, slots=True)
 class Consent:
     """The user's decisions about the workspaces of one client.
 
-    Args:
-        path: File that remembers the answers for all servers of this user; None if there is no folder for it: then this
-            server remembers them.
-        settings: Returns the current settings.
-        ask: Asks the user.
+    Attributes:
+        answers: Remembers them for all servers of this user.
         on_answer: Called after an answer, with the sentence of a failure to remember it, or "".
     """
 
-    def __init__(
-        self, path: Path | None, settings: Callable[[], Settings], ask: Ask, on_answer: Callable[[str], None]
-    ) -> None:
-        self._answers = HashedAnswers(path)
-        self._settings = settings
-        self._ask = ask
-        self._on_answer = on_answer
-        self._asked: set[tuple[RemoteAddress, str]] = set()
-        self._asking: set[asyncio.Task[None]] = set()
+    answers: HashedAnswers
+    settings: Callable[[], Settings]
+    ask: Ask
+    on_answer: Callable[[str], None]
+    _asked: set[tuple[RemoteAddress, str]] = field(default_factory=set)
+    _asking: set[asyncio.Task[None]] = field(default_factory=set)
 
     def allows(self, workspace: str, name: str, path: Path | None, *, asks: bool = True) -> bool:
         """Return whether text of a file may be sent. If nobody has decided that yet, ask about its workspace, once.
@@ -57,14 +53,14 @@ class Consent:
             path: The file; None if it is on no disk.
             asks: Whether to ask.
         """
-        settings = self._settings()
+        settings = self.settings()
         if not settings.engine_url:
             return False
         chosen = by_rules(settings.engine_send, path)
         if chosen is not None:
             return chosen
         remote = remote_address(settings)
-        answer = self._answers.get(remote.kind, remote.url, workspace)
+        answer = self.answers.get(remote.kind, remote.url, workspace)
         if answer is None and asks and (remote, workspace) not in self._asked:
             self._asked.add((remote, workspace))
             task = asyncio.create_task(self._ask_about(remote, workspace, name))
@@ -78,14 +74,14 @@ class Consent:
             task.cancel()
 
     async def _ask_about(self, remote: RemoteAddress, workspace: str, name: str) -> None:
-        answer = await self._ask(question(remote, name), (SEND, KEEP))
+        answer = await self.ask(question(remote, name), (SEND, KEEP))
         if answer in (SEND, KEEP):
-            self._on_answer(self._remember(remote, workspace, may_send=answer == SEND))
+            self.on_answer(self._remember(remote, workspace, may_send=answer == SEND))
 
     def _remember(self, remote: RemoteAddress, workspace: str, *, may_send: bool) -> str:
         """Remember an answer; return the sentence of a failure, or ""."""
         try:
-            self._answers.set(remote.kind, remote.url, workspace, answer=may_send)
+            self.answers.set(remote.kind, remote.url, workspace, answer=may_send)
         except StorageError as error:
             return f"The answer holds until the server ends. {error}"
         return ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -22,9 +22,7 @@ from completion.host.process.clients import CLIENT_HEADER
 from completion.host.wire import decode_event, decode_next_edits, encode
 from completion.remote.connection import trusting
 from completion.request import Closing, CompletionEvent, CompletionRequest, WorkspaceUpdate
-from lsp_server.engine.event_stream import EventReader, ServerEvent
-from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostSilentError
-from lsp_server.engine.status import EngineStatus, status_of
+from lsp_server.engine.launcher import EngineOptions, EngineStatus, HostGoneError, HostSilentError, status_of
 
 _CONNECT_S = 5.0
 _READ_S = 120.0
@@ -33,7 +31,6 @@ _CLOSE_S = 1.0
 """Maximum seconds to close unfinished requests: a hung host must not keep the editor from closing."""
 _CONNECTIONS, _KEPT, _KEPT_S = 100, 20, 5.0
 """Maximum number of connections to a host, how many of them stay open without a request, and for how many seconds."""
-_EVENT_STREAM = b"text/event-stream"
 _FIRST_ERROR = 400
 """Lowest HTTP status that says that a request failed."""
 _OF_ONE_REQUEST = frozenset({"invalid_request", "too_large", "queue_full", "internal"})
@@ -42,7 +39,11 @@ _T = TypeVar("_T")
 
 
 class EngineConnection:
-    """A connection to one host over its Unix socket, or over TCP with a token."""
+    """A connection to one host over its Unix socket, or over TCP with a token.
+
+    Its methods raise HostGoneError if no host listens or it ends during the reply, HostSilentError if it does not
+    answer in time, and another DraftlineError if it refuses the connection or the message.
+    """
 
     def __init__(self, endpoint: Endpoint, client: str = "") -> None:
         self._url = endpoint.url
@@ -61,63 +62,38 @@ class EngineConnection:
         self._unfinished: set[asyncio.Task[Any]] = set()
 
     async def states(self) -> AsyncGenerator[EngineStatus]:
-        """Hold a lease, and yield the host's status now and after each change.
-
-        Raises:
-            HostGoneError: No host listens, or the host has ended.
-            DraftlineError: The host refuses the connection.
-        """
-        async with self._events(self._request("GET", "/v1/lease", read_s=None)) as events:
-            async for event in events:
-                yield _decoded(event.data, status_of)
+        """Hold a lease, and yield the host's status now and after each change."""
+        async with aclosing(self._events(self._request("GET", "/v1/lease", read_s=None))) as events:
+            async for _, data in events:
+                yield _decoded(data, status_of)
         raise HostGoneError("The engine ended.")
 
     async def complete(self, request: CompletionRequest) -> AsyncGenerator[CompletionEvent]:
-        """Yield the events of a request. Closing the generator cancels it.
-
-        Raises:
-            HostGoneError: The host ended before the last event.
-            DraftlineError: The request failed.
-        """
-        async with self._events(self._request("POST", "/v1/complete", encode(request))) as events:
-            async for sent in events:
-                if sent.name == "error":
-                    raise _decoded(sent.data, _error)
-                event = _decoded(sent.data, decode_event)
+        """Yield the events of a request. Closing the generator cancels it."""
+        async with aclosing(self._events(self._request("POST", "/v1/complete", encode(request)))) as events:
+            async for name, data in events:
+                if name == "error":
+                    raise _decoded(data, _error)
+                event = _decoded(data, decode_event)
                 yield event
                 if event.done:
                     return
         raise HostGoneError("The engine ended during a request. Send the request again.")
 
     async def next_edits(self, request: NextEditRequest) -> NextEdits:
-        """Return what the user's last edits imply. Cancelling this cancels the request.
-
-        Raises:
-            HostGoneError: No host answers.
-            DraftlineError: The request failed.
-        """
+        """Return what the user's last edits imply. Cancelling this cancels the request."""
         return _decoded(await self.post("/v1/next-edit", request), decode_next_edits)
 
     async def post(self, path: str, message: CompletionRequest | NextEditRequest | WorkspaceUpdate | Closing) -> str:
-        """Send a message; return the reply's text.
-
-        Raises:
-            HostGoneError: No host answers.
-            DraftlineError: The host refuses the message.
-        """
+        """Send a message; return the reply's text."""
         return await self._answer(self._request("POST", path, encode(message)))
 
     async def health(self, within_s: float, *, memory: bool = False) -> dict[str, Any]:
-        """Return the host's health, with `memory` where its memory is.
-
-        Raises:
-            HostSilentError: The host does not answer within `within_s` seconds.
-            HostGoneError: No host listens.
-            DraftlineError: The host refuses the connection.
-        """
+        """Return the host's health if it answers within some seconds, with `memory` where its memory is."""
         path = "/health?memory=1" if memory else "/health"
         request = self._request("GET", path, read_s=within_s, connect_s=within_s)
-        return _decoded(await self._answer(request), _health)
+        # `status_of` raises KeyError unless every field of a status is there
+        return _decoded(await self._answer(request), lambda found: found if status_of(found) else {})
 
     async def close(self) -> None:
         """Close all connections; the host notices at once and cancels their requests."""
@@ -141,25 +117,29 @@ class EngineConnection:
         )
 
     async def _answer(self, request: httpcore.Request) -> str:
-        """Send a request; return the text of the whole reply. The errors are those of `post`."""
-        with _transport_errors():
-            reply = await self._open(request)
-            try:
-                return (await self._checked(reply)).decode("utf-8", "replace")
-            finally:
-                await asyncio.shield(self._start(reply.aclose()))
+        """Send a request; return the text of the whole reply."""
+        async with self._reply(request) as reply:
+            return (await self._checked(reply)).decode("utf-8", "replace")
+
+    async def _events(self, request: httpcore.Request) -> AsyncGenerator[tuple[str, str]]:
+        """Send a request, and yield the events of the reply, each its name, "" for none, and its data."""
+        async with self._reply(request) as reply:
+            if not _is_stream(reply):
+                await self._checked(reply)
+                raise HostGoneError("The engine does not answer with events. Try again.")
+            begun, parts = b"", aiter(reply.aiter_stream())
+            while (part := await self._read(reply, anext(parts, None))) is not None:
+                events, begun = split_events(begun + part)
+                for event in events:
+                    yield event
 
     @asynccontextmanager
-    async def _events(self, request: httpcore.Request) -> AsyncIterator[AsyncGenerator[ServerEvent]]:
-        """Send a request, and read the reply as events."""
+    async def _reply(self, request: httpcore.Request) -> AsyncIterator[httpcore.Response]:
+        """Send a request, and provide the reply."""
         with _transport_errors():
             reply = await self._open(request)
             try:
-                if not _is_stream(reply):
-                    await self._checked(reply)
-                    raise HostGoneError("The engine does not answer with events. Try again.")
-                async with aclosing(self._events_of(reply)) as events:
-                    yield events
+                yield reply
             finally:
                 await asyncio.shield(self._start(reply.aclose()))
 
@@ -179,12 +159,6 @@ class EngineConnection:
     def _close_unwanted(self, opening: asyncio.Task[httpcore.Response]) -> None:
         if not opening.cancelled() and opening.exception() is None:
             self._start(opening.result().aclose())
-
-    async def _events_of(self, reply: httpcore.Response) -> AsyncGenerator[ServerEvent]:
-        reader, parts = EventReader(), aiter(reply.aiter_stream())
-        while (part := await self._read(reply, anext(parts, None))) is not None:
-            for event in reader.read(part):
-                yield event
 
     async def _checked(self, reply: httpcore.Response) -> bytes:
         """Return the content of a reply, unless it is an error: raise that."""
@@ -238,25 +212,34 @@ def connection_to(path: Path | None, options: EngineOptions) -> EngineConnection
     return EngineConnection(endpoint, uuid4().hex if options.is_editor else "")
 
 
-class _transport_errors:  # noqa: N801 - reads as a statement
-    """Converts transport errors of httpcore into HostGoneError, timeouts into HostSilentError."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+@contextmanager
+def _transport_errors() -> Iterator[None]:
+    """Convert transport errors of httpcore into HostGoneError, timeouts into HostSilentError."""
+    try:
+        yield
+    except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
         if isinstance(error, httpcore.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise EngineUnavailableError(
                 "The certificate of the engine's host is not trusted. Name the file of its authority in `ca_file`."
             ) from error
-        if isinstance(error, httpcore.NetworkError | httpcore.ProtocolError | httpcore.TimeoutException):
-            gone = HostSilentError if isinstance(error, httpcore.TimeoutException) else HostGoneError
-            raise gone(f"The engine does not answer ({type(error).__name__}). Try again.") from error
+        gone = HostSilentError if isinstance(error, httpcore.TimeoutException) else HostGoneError
+        raise gone(f"The engine does not answer ({type(error).__name__}). Try again.") from error
+
+
+def split_events(stream: bytes) -> tuple[list[tuple[str, str]], bytes]:
+    """Return the events of a stream so far, each its name and data, and what has begun after them.
+
+    They are server-sent events as draftline's hosts write them: a line each for the name and the data.
+    """
+    *ended, begun = stream.split(b"\n\n")
+    texts = [event.decode("utf-8", "replace") for event in ended]
+    fields = [dict(line.partition(": ")[::2] for line in text.split("\n")) for text in texts]
+    return [(one.get("event", ""), one["data"]) for one in fields if "data" in one], begun
 
 
 def _is_stream(reply: httpcore.Response) -> bool:
     kinds = [value.partition(b";")[0].strip() for name, value in reply.headers if name.lower() == b"content-type"]
-    return reply.status < _FIRST_ERROR and _EVENT_STREAM in kinds
+    return reply.status < _FIRST_ERROR and b"text/event-stream" in kinds
 
 
 def _error_message(status: int, content: bytes) -> dict[str, Any]:
@@ -280,11 +263,6 @@ def _decoded(text: str, decode: Callable[[Any], _T]) -> _T:
         raise EngineUnavailableError(
             f"The engine's answer cannot be read ({type(error).__name__}). Is it draftline's own, of this version?"
         ) from error
-
-
-def _health(message: dict[str, Any]) -> dict[str, Any]:
-    status_of(message)  # which raises KeyError unless every field of a status is there
-    return message
 
 
 def _error(message: dict[str, Any]) -> DraftlineError:

@@ -1,11 +1,13 @@
-"""Starts an engine host as a process that outlives the client that started it."""
+"""An engine host: which one, its state, and its process, which outlives the client that started it."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,13 +23,15 @@ from completion.host.process.address import (
     host_address,
     normal_model,
 )
-from completion.paths import version, writing_to
+from completion.paths import module_environment, writing_to
 from completion.remote.address import RemoteAddress
 from drafting.state_files import require_file
 from lsp_server.engine.auto_model import AUTO
-from lsp_server.engine.host_processes import is_stopped, processes_with
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
+
+STOP_S = 10.0
+"""Time for an engine to handle SIGTERM, in seconds: it needs 6 s at most."""
 
 _EXPECTED = (0, LOADING_FAILED, ALREADY_RUNNING)
 """Exit statuses of a host that are no failure to start."""
@@ -82,6 +86,32 @@ class EngineOptions:
             is_editor=is_editor,
             remote=remote_address(settings),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """The state of a host at one moment.
+
+    Attributes:
+        state: "starting", "loading", "ready", "error", or "gone" if no host is connected.
+        percent: Loading progress, 0 to 100.
+        sentence: Message for the user: what the host is doing, or what went wrong and what to do.
+        code: Stable name of the error in state "error", else "".
+        pid: Process number of the host, 0 if unknown.
+    """
+
+    state: str = "gone"
+    percent: float = 0.0
+    sentence: str = ""
+    model: str = ""
+    device: str = ""
+    code: str = ""
+    pid: int = 0
+
+
+def status_of(health: Mapping[str, Any]) -> EngineStatus:
+    """Return the status that a host's health reports; raise KeyError where a field is missing."""
+    return EngineStatus(**{field.name: health[field.name] for field in fields(EngineStatus)})
 
 
 class HostLauncher:
@@ -148,7 +178,7 @@ class HostLauncher:
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
                 cwd=address.runtime_folder,  # in the user's project, the host would keep its file system mounted
-                env=_environment(),
+                env=module_environment(),
                 **_detached(),
             )
         except OSError as error:
@@ -168,15 +198,49 @@ def _detached() -> dict[str, Any]:
         return {"start_new_session": True}
 
 
-def _environment() -> dict[str, str]:
-    """Return this process's environment, with the source tree on PYTHONPATH if draftline is not installed."""
-    environment = dict(os.environ)
-    if version() == "source":
-        here = str(Path(__file__).parents[2])
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (here, environment.get("PYTHONPATH", ""))))
-    return environment
-
-
 def _last_line(path: Path) -> str:
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
     return next((line.strip() for line in reversed(lines) if line.strip()), "it printed no error.")
+
+
+def processes_with(lock_path: Path, program: Sequence[str]) -> list[psutil.Process]:
+    """Return this user's host processes that have a lock file open.
+
+    Args:
+        lock_path: Lock file of an address; its host keeps it open while it runs.
+        program: Command that starts a host; a host's command line contains its last word or `serve`.
+    """
+    lock = os.path.realpath(lock_path)
+    words = {program[-1], "serve"}
+    return [process for process in psutil.process_iter() if _is_host(process, lock, words)]
+
+
+def is_stopped(process: psutil.Process) -> bool:
+    """Return whether a process is stopped by SIGSTOP or a terminal; it would handle SIGTERM only once continued."""
+    try:
+        return bool(process.status() == psutil.STATUS_STOPPED)
+    except psutil.Error:
+        return False
+
+
+def end(processes: Sequence[psutil.Process], grace_s: float) -> None:
+    """End processes with SIGTERM, and those that are stopped or still run after `grace_s` seconds with SIGKILL."""
+    for process in processes:
+        with suppress(psutil.Error):
+            process.terminate()
+    psutil.wait_procs([process for process in processes if not is_stopped(process)], grace_s)
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(processes, grace_s)
+
+
+def _is_host(process: psutil.Process, lock: str, words: set[str]) -> bool:
+    try:
+        return (
+            not words.isdisjoint(process.cmdline())
+            and process.username() == psutil.Process().username()
+            and any(file.path == lock for file in process.open_files())
+        )
+    except psutil.Error:
+        return False

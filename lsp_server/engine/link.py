@@ -13,8 +13,7 @@ from completion.errors import DraftlineError
 from completion.request import Closing, CompletionRequest, WorkspaceUpdate
 from lsp_server.engine.auto_model import AUTO, Ask, choice_of, machine_now, saves_battery
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.launcher import EngineOptions
-from lsp_server.engine.status import EngineStatus
+from lsp_server.engine.launcher import EngineOptions, EngineStatus
 from lsp_server.settings.table import DEFAULTS, Settings
 from lsp_server.status import LoadingProgress, StatusKind, StatusReporter
 
@@ -32,11 +31,8 @@ class EngineLink:
     """The session's connection to the engine.
 
     Attributes:
-        status: Gets every change of the engine's state.
-        new_progress: Creates a progress bar.
         on_ready: Called whenever an engine becomes ready, also after a restart.
         on_choice: Called with each choice of a model, if the settings leave it to draftline.
-        machine: Says what the machine has.
         saves_battery: Whether the user wants less work now.
     """
 
@@ -164,11 +160,7 @@ class EngineLink:
             return NextEdits()
 
     async def send(self, message: WorkspaceUpdate | Closing) -> None:
-        """Send changes of the workspace, or the documents and workspaces that were closed.
-
-        Raises:
-            DraftlineError: No engine is available, or it refuses the update.
-        """
+        """Send changes of the workspace, or what was closed of it. The errors are those of the client."""
         if self._client is None:
             return
         if isinstance(message, Closing):

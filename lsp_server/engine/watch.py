@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from completion.errors import DraftlineError
-from lsp_server.engine.host_processes import end
-from lsp_server.engine.launcher import HostGoneError, HostLauncher, HostSilentError
+from lsp_server.engine.launcher import HostGoneError, HostLauncher, HostSilentError, end
 
 if TYPE_CHECKING:
     from lsp_server.engine.http import EngineConnection
@@ -37,9 +36,6 @@ class Patience:
     end_s: float = 3.0
 
 
-PATIENCE = Patience()
-
-
 @dataclass(frozen=True, slots=True)
 class HostWatch:
     """Checks a host's health while a request waits for it.
@@ -49,8 +45,6 @@ class HostWatch:
     before it listens, and holds it for seconds after.
 
     Attributes:
-        launcher: Finds and ends the host's processes.
-        patience: The time limits.
         connect: Opens a new connection for each check, so that a broken connection does not look like a hung host.
     """
 

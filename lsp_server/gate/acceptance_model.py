@@ -95,12 +95,8 @@ class AcceptanceWeights:
 class AcceptanceModel:
     """The acceptance model of one user, which learns from the user's decisions.
 
-    Args:
-        weights: Trained weights.
-
     Attributes:
         user_bias: What is added to the weights' bias for this user, in logits.
-        behaviour: The user's decisions.
     """
 
     def __init__(self, weights: AcceptanceWeights) -> None:

@@ -26,10 +26,8 @@ class Offer:
     """A suggestion about to be shown.
 
     Attributes:
-        text: The suggestion.
         prefix: The document before the cursor, or the last part of it.
         suffix_length: Number of characters after the cursor.
-        tokens: Number of tokens of the suggestion.
         mean_log_probability: Mean over its tokens; None if the model reports none.
         at_s: Time of the offer, in seconds of any clock.
         left_out: Number of characters of the document before `prefix`.
@@ -104,10 +102,7 @@ def grouped_features(offer: Offer, behaviour: Behaviour) -> dict[str, dict[str, 
 def typed_between(earlier: str, now: str, count: int) -> str | None:
     """Return the text typed between two requests: the last `count` characters of `now`, None if other text changed too.
 
-    Args:
-        earlier: The text before the cursor of the earlier request, or the last part of it.
-        now: The text before the cursor of the later request, or the last part of it.
-        count: Number of characters by which the cursor advanced.
+    Both are the text before the cursor of a request, or the last part of it. The cursor advanced `count` characters.
     """
     if not 0 <= count <= len(now):
         return None

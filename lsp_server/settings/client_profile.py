@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from lsprotocol import types
 
-from lsp_server.settings.item_range import ItemRange
+
+class ItemRange(StrEnum):
+    """What an item of the editor replaces after the cursor; `auto` is what the editor is known to handle."""
+
+    AUTO = "auto"
+    CURSOR = "cursor"
+    REPLACED = "replaced"
+    LINE = "line"
+
 
 _LSP_MODE = "emacs"
 _ITEM_RANGES = {

@@ -70,11 +70,7 @@ def merge(sources: Sequence[Source]) -> tuple[Settings, list[str]]:
 
 
 def read_file(path: Path, project: Path | None) -> tuple[Source | None, list[str]]:
-    """Read a TOML file of settings.
-
-    Args:
-        path: The file.
-        project: The project's folder for a project's file, None for the user's own file.
+    """Read a TOML file of settings, the user's own one if it is of no `project`, whose folder that is.
 
     Returns:
         The source, None if the file does not exist or is invalid, and an error message if it is invalid.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import types as python_types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,13 +26,12 @@ def setting(
     description: str,
     *,
     default: _Value,
-    low: float = float("-inf"),
-    high: float = float("inf"),
+    bounds: tuple[float, float] = (-math.inf, math.inf),
     scope: Scope = Scope.PROJECT,
     folders: bool = False,
 ) -> _Value:
-    """Return a dataclass field with a row of the table. `low` and `high` are inclusive, the description is Markdown."""
-    row = {"description": description, "low": low, "high": high, "scope": scope, "folders": folders}
+    """Return a dataclass field with a row of the table. `bounds` are inclusive, the description is Markdown."""
+    row = {"description": description, "low": bounds[0], "high": bounds[1], "scope": scope, "folders": folders}
     return field(default=default, metadata=row)
 
 
@@ -40,13 +40,7 @@ class Setting:
     """One row of the table.
 
     Attributes:
-        name: Key as settings files spell it.
         kind: Type annotation of its field.
-        default: Default value.
-        description: One or two sentences of Markdown.
-        low: Minimum, for numbers.
-        high: Maximum, for numbers.
-        scope: Who may change it.
         folders: Whether each of its strings names a folder, by its whole path, or is `*`, perhaps after `!`.
     """
 

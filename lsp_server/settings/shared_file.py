@@ -16,6 +16,9 @@ from drafting.state_files import read_state, write_state
 if TYPE_CHECKING:
     from filelock import FileLock
 
+OFF_FILE = "off.json"
+"""Name of the file in the state folder that remembers what is switched off by command."""
+
 _LOCK_S = 5.0
 T = TypeVar("T")
 

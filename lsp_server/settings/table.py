@@ -13,7 +13,7 @@ from completion.backend import GPU_MEMORY_SHARE, Backend
 from completion.remote.address import EngineMode, Kind
 from completion.request import Alternatives, CacheMode, GrammarMode, Layout, Mode
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.settings.item_range import ItemRange
+from lsp_server.settings.client_profile import ItemRange
 from lsp_server.settings.rows import Scope, Setting, rows_of, setting
 
 Trigger = Literal["automatic", "manual"]
@@ -55,15 +55,13 @@ class Settings:
         "If the text is incomplete there, as an `if` without its body, it appears only where it is very likely. A "
         "manual request gets the whole suggestion.",
         default=0,
-        low=0,
-        high=1000,
+        bounds=(0, 1000),
     )
     show_after_ms: int = setting(
         "Pause in typing, in milliseconds, before an automatic suggestion appears; 0 shows it as soon as "
         "it is generated. One that is on the screen stays while you type along it.",
         default=0,
-        low=0,
-        high=10_000,
+        bounds=(0, 10_000),
     )
     model: str = setting(
         "The model: `default`; `auto`, the largest that is installed and quick enough on this machine; a "
@@ -74,8 +72,7 @@ class Settings:
     first_text_budget_ms: int = setting(
         'Time for the first text, in milliseconds, within which `model = "auto"` takes a model.',
         default=120,
-        low=1,
-        high=60_000,
+        bounds=(1, 60_000),
         scope=Scope.MACHINE,
     )
     on_battery: OnBattery = setting(
@@ -92,16 +89,14 @@ class Settings:
     threads: int = setting(
         "Number of CPU threads of the engine, from its next start; 0 lets the engine choose.",
         default=0,
-        low=0,
-        high=1024,
+        bounds=(0, 1024),
         scope=Scope.MACHINE,
     )
     gpu_memory_share: float = setting(
         "Share of a GPU's memory that the engine may take, from its next start; 0 leaves the GPU to other "
         "programs. The backend `auto` takes the most exact format of the weights that fits: bfloat16, 8 or 4 bits.",
         default=GPU_MEMORY_SHARE,
-        low=0,
-        high=1,
+        bounds=(0, 1),
         scope=Scope.MACHINE,
     )
     engine_url: str = setting(
@@ -158,16 +153,14 @@ class Settings:
     idle_minutes: float = setting(
         "Minutes after which an engine without clients exits and frees its memory; counts from its next start.",
         default=10.0,
-        low=0.01,
-        high=100_000,
+        bounds=(0.01, 100_000),
         scope=Scope.MACHINE,
     )
     debounce_ms: int = setting(
         "Pause after a keystroke before the server asks the engine for a suggestion, in milliseconds. A "
         "manual request does not wait.",
         default=60,
-        low=0,
-        high=10_000,
+        bounds=(0, 10_000),
     )
     mode: Mode = setting(
         "How far a suggestion may reach: `line` to the end of the line, with the lines that complete what "
@@ -175,12 +168,12 @@ class Settings:
         "cursor.",
         default=Mode.AUTO,
     )
-    max_tokens: int = setting("Maximum length of a suggestion, in tokens.", default=128, low=1, high=4096)
+    max_tokens: int = setting("Maximum length of a suggestion, in tokens.", default=128, bounds=(1, 4096))
     time_budget_ms: int = setting(
-        "Maximum time for generating a suggestion, in milliseconds; 0 means no limit.", default=0, low=0, high=600_000
+        "Maximum time for generating a suggestion, in milliseconds; 0 means no limit.", default=0, bounds=(0, 600_000)
     )
     suggestions: int = setting(
-        "Number of suggestions to cycle through. A manual request gets two more.", default=3, low=1, high=10
+        "Number of suggestions to cycle through. A manual request gets two more.", default=3, bounds=(1, 10)
     )
     alternatives: Alternatives = setting(
         "How alternatives to the first suggestion are generated: `branches` takes another token where the "
@@ -217,13 +210,12 @@ class Settings:
         "Whether the engine drafts tokens ahead. Drafts change the speed, never the text.", default=True
     )
     max_file_mb: float = setting(
-        "Maximum size of a document, in megabytes; larger ones get no suggestions.", default=2.0, low=0.001, high=1000
+        "Maximum size of a document, in megabytes; larger ones get no suggestions.", default=2.0, bounds=(0.001, 1000)
     )
     index_files: int = setting(
         "Maximum number of workspace files that the drafters learn from; 0 disables this.",
         default=2000,
-        low=0,
-        high=1_000_000,
+        bounds=(0, 1_000_000),
     )
     gate: Strictness = setting(
         "How strictly the server hides automatic suggestions that you would hardly accept: `off` hides "
@@ -236,8 +228,7 @@ class Settings:
         "indentation, also of what is on the screen already; the next character that you type ends those after a "
         "deletion.",
         default=1000,
-        low=0,
-        high=60_000,
+        bounds=(0, 60_000),
     )
     ahead: bool = setting(
         "Whether the suggestion after the one on the screen is generated while you read, so that it is "
@@ -248,8 +239,7 @@ class Settings:
         "Pause in typing, in milliseconds, after which the engine prepares its cache for the next request; "
         "0 disables this.",
         default=1500,
-        low=0,
-        high=600_000,
+        bounds=(0, 600_000),
     )
     telemetry: bool = setting(
         "Whether the server counts shown and accepted suggestions in a database on this machine. It never "

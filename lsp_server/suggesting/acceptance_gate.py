@@ -18,11 +18,7 @@ class Passed:
 
 
 class AcceptanceGate:
-    """The acceptance gate of one session.
-
-    Args:
-        clock: Returns the time in seconds, monotonic.
-    """
+    """The acceptance gate of one session."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

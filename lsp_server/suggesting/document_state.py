@@ -53,7 +53,6 @@ class DocumentState:
     """The state of one document.
 
     Attributes:
-        turn: The turn of the newest query.
         query: The newest query; None before the first, and after the text moved on to the generation in advance.
         generation: The generation that answers it.
         ahead: The generation in advance, for the text after the acceptance of the suggestion on the screen.

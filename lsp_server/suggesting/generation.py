@@ -36,9 +36,7 @@ class Generation:
     """A completion that the engine generates or has generated, kept as long as the user types what it suggests.
 
     Attributes:
-        id: Identifies the completion in all messages to and from the client.
         start: The text around the cursor at the request.
-        wanted: Number of suggestions that were requested.
         last: The newest event of the engine, None before the first.
         error: Why it failed, None if it did not.
         cancelled: Whether it was stopped before the engine was done.

@@ -13,7 +13,7 @@ from lsp_server.documents.position_encoding import units_from_column
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.gate.features import is_word_character
 from lsp_server.messages import ACCEPTED_COMMAND
-from lsp_server.settings.item_range import ItemRange
+from lsp_server.settings.client_profile import ItemRange
 from lsp_server.suggesting.closers import closers_while_typing
 from lsp_server.suggesting.narrowing import Remainder, inserted
 from lsp_server.suggesting.query import Answer, Query

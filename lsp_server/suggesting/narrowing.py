@@ -72,15 +72,9 @@ class Remainder:
 def remainder(
     index: int, suggestion: Suggestion, start: Situation, now: Situation, typed: str, *, grows: bool
 ) -> Remainder | None:
-    """Return the remainder of a suggestion; None if it no longer fits or is typed in full.
+    """Return the remainder of a suggestion after `typed`; None if it no longer fits or is typed in full.
 
-    Args:
-        index: Index of the suggestion in its generation.
-        suggestion: The suggestion so far.
-        start: The text around the cursor at the request.
-        now: The text around the cursor now.
-        typed: The text that was typed in between.
-        grows: Whether the suggestion may still grow. If the user typed ahead of it, the remainder is empty.
+    Of a suggestion that still grows, the remainder is empty if the user typed ahead of it.
     """
     if not suggestion.text.startswith(typed):
         catching_up = grows and typed.startswith(suggestion.text)

@@ -19,10 +19,6 @@ class Preparer:
     """Waits for a pause, then prepares the engine's cache for the likely next request, once.
 
     A preparation does not delay requests: a request stops it within one chunk of the prompt.
-
-    Attributes:
-        settings: Returns the settings for a document, by the URI of its file.
-        prepare: Prepares the cache for a request at a position in a document.
     """
 
     settings: Callable[[str], Settings]

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from lsprotocol import types
 
 from lsp_server.documents.documents import Document
-from lsp_server.documents.edit_places import last_insertion
+from lsp_server.documents.edit_log import last_insertion
 from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.settings.client_profile import ClientProfile
+from lsp_server.settings.client_profile import ClientProfile, ItemRange
 from lsp_server.settings.experiment import Arm
-from lsp_server.settings.item_range import ItemRange
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.closers import CLOSERS, MAX_CLOSERS
 from lsp_server.suggesting.generation import Generation

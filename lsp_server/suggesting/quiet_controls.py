@@ -6,14 +6,14 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from completion.errors import StorageError
 from lsp_server.documents.documents import Document
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.messages import OffScope, Switch
-from lsp_server.settings.switched_off import SwitchedOff
+from lsp_server.settings.shared_file import HashedAnswers
 from lsp_server.settings.table import Settings
 from lsp_server.status import StatusReporter
 from lsp_server.wire.document_uri import path_of
@@ -30,24 +30,18 @@ class QuietControls:
     """What keeps suggestions away from one client because its user wants so.
 
     Each method that changes something returns the sentence for the status, which it also updates.
-
-    Attributes:
-        status: Shows what a document's automatic suggestions are kept away by.
-        settings: Returns the settings for a document, by the URI of its file.
-        folders: The folders of the workspace.
-        switched_off: What is switched off by command.
-        clock: Returns the time in seconds, monotonic.
     """
 
     status: StatusReporter
     settings: Callable[[str], Settings]
     folders: WorkspaceFolders
-    switched_off: SwitchedOff
+    switched_off: HashedAnswers  # by command, for all servers of this user
     clock: Callable[[], float]
     _snoozed_until: float = -math.inf
     _snooze_end: str = ""
     _end_timer: asyncio.TimerHandle | None = None
     _document: Document | None = None
+    _off_until_closed: set[str] = field(default_factory=set)  # documents on no disk: a later one is another one
 
     def off(self, document: Document) -> EmptyReason | None:
         """Return why a document gets no suggestions at all; None if nothing that holds for it is switched off."""
@@ -56,7 +50,7 @@ class QuietControls:
             return EmptyReason.DISABLED
         if document.language in settings.languages_off:
             return EmptyReason.LANGUAGE_OFF
-        off = (scope for scope in OffScope if self.switched_off.includes(scope, self._name(scope, document)))
+        off = (scope for scope in OffScope if self._is_off(scope, self._name(scope, document)))
         return next((_OFF[scope] for scope in off), None)
 
     def silence(self, document: Document | None) -> EmptyReason | None:
@@ -90,12 +84,12 @@ class QuietControls:
         name = self._name(wanted.scope, document)
         if not name:
             return "The file belongs to no folder that is open."
-        is_off = not self.switched_off.includes(wanted.scope, name) if wanted.is_off is None else wanted.is_off
+        is_off = not self._is_off(wanted.scope, name) if wanted.is_off is None else wanted.is_off
         try:
             if wanted.scope is OffScope.FILE and path_of(name) is None:
-                self.switched_off.switch_until_closed(name, is_off=is_off)
+                (self._off_until_closed.add if is_off else self._off_until_closed.discard)(name)
             else:
-                self.switched_off.switch(wanted.scope, name, is_off=is_off)
+                self.switched_off.set(wanted.scope, name, answer=is_off or None)
         except StorageError as error:
             return f"{self.update(document)} This lasts until the server ends. {error}"
         return self.update(document) or f"Completion is switched on for this {wanted.scope}."
@@ -112,7 +106,7 @@ class QuietControls:
 
     def document_closed(self, uri: str) -> None:
         """Forget a closed document."""
-        self.switched_off.switch_until_closed(uri, is_off=False)
+        self._off_until_closed.discard(uri)
 
     def close(self) -> None:
         """Stop the timer, and forget the document."""
@@ -122,6 +116,9 @@ class QuietControls:
     def _stop_timer(self) -> None:
         if self._end_timer is not None:
             self._end_timer.cancel()
+
+    def _is_off(self, scope: OffScope, name: str) -> bool:
+        return name in self._off_until_closed or self.switched_off.get(scope, name) is True
 
     def _name(self, scope: OffScope, document: Document) -> str:
         """Return what a scope means for a document: a URI or a language identifier; "" without a workspace folder."""

@@ -26,8 +26,6 @@ class RequestBuilder:
     """Builds requests from the open documents and workspace folders.
 
     Attributes:
-        documents: The open documents.
-        folders: The workspace folders.
         may_share: Returns whether the text of a file, by its URI, may go to the model server beside a local model.
     """
 

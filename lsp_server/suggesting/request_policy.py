@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 
 from lsp_server.documents.documents import Document
 from lsp_server.documents.text_lines import Edit, Place
@@ -11,7 +11,7 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.gate.acceptance_model import Strictness
 from lsp_server.gate.features import is_word_character
 from lsp_server.gate.worth import RIGHT_FROM
-from lsp_server.settings.item_range import ItemRange
+from lsp_server.settings.client_profile import ItemRange
 from lsp_server.settings.table import Settings
 from lsp_server.suggesting.acceptance_gate import AcceptanceGate
 from lsp_server.suggesting.generation import Generation
@@ -25,23 +25,10 @@ MAX_LINE_CHARACTERS = 10_000
 """Maximum length of a line that gets suggestions, in code points. Longer lines are minified code or data."""
 
 
-@dataclass(slots=True)
-class _QuietPeriod:
-    """A period without automatic suggestions in a document: its end by the policy's clock, and its reason."""
-
-    until: float
-    reason: EmptyReason
-
-
 class RequestPolicy:
     """Decides which requests are refused, by the settings, the file, and the user's last actions.
 
     It also decides when a suggestion appears, and how much of it; a manual request shows everything at once.
-
-    Attributes:
-        clock: Returns the time in seconds, monotonic.
-        quiet: The controls by which the user keeps suggestions away.
-        acceptance: The gate that hides suggestions which would hardly be accepted.
     """
 
     def __init__(
@@ -57,7 +44,8 @@ class RequestPolicy:
         self._refusal_of_file = refusal_of_file
         self._consult = consult
         self.clock = clock
-        self._periods: dict[str, _QuietPeriod] = {}
+        # By document: until when there are no automatic suggestions, by the clock, and why.
+        self._periods: dict[str, tuple[float, EmptyReason]] = {}
         self.acceptance = AcceptanceGate(clock)
 
     async def consult(self, document: Document) -> None:
@@ -73,10 +61,8 @@ class RequestPolicy:
 
     def silence(self, document: Document) -> EmptyReason | None:
         """Return why no text may appear by itself in a document now, not even one that is generated already."""
-        period = self._periods.get(document.uri)
-        if period is not None and self.clock() < period.until:
-            return period.reason
-        return self.quiet.silence(document)
+        until, reason = self._periods.get(document.uri, (-math.inf, None))
+        return reason if self.clock() < until else self.quiet.silence(document)
 
     def silence_for(self, query: Query, generation: Generation | None) -> EmptyReason | None:
         """Return why the user wants no automatic suggestions now; None for what was requested manually."""
@@ -122,13 +108,12 @@ class RequestPolicy:
         With the key that inserts text, an editor may delete other text, such as the blanks of a line that was left.
         Who removes indentation alone is about to write a line at another depth.
         """
-        uri = document.uri
-        period = self._periods.get(uri)
+        _, reason = self._periods.get(document.uri, (-math.inf, None))
         if any(edit.inserted for edit in edits):
-            if period is not None and period.reason is EmptyReason.DELETING:
-                del self._periods[uri]
+            if reason is EmptyReason.DELETING:
+                del self._periods[document.uri]
         elif any(edit.removed for edit in edits) and not _dedent(document, edits):
-            self._keep_quiet(uri, EmptyReason.DELETING)
+            self._keep_quiet(document.uri, EmptyReason.DELETING)
 
     def forget(self, uri: str) -> None:
         """Forget a closed document."""
@@ -136,7 +121,7 @@ class RequestPolicy:
         self.quiet.document_closed(uri)
 
     def _keep_quiet(self, uri: str, reason: EmptyReason) -> None:
-        self._periods[uri] = _QuietPeriod(self.clock() + self._settings(uri).quiet_ms / 1000, reason)
+        self._periods[uri] = self.clock() + self._settings(uri).quiet_ms / 1000, reason
 
 
 def _dedent(document: Document, edits: Sequence[Edit]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from completion.edits import common_length
 from lsp_server.documents.documents import Document
-from lsp_server.documents.edit_places import last_insertion
+from lsp_server.documents.edit_log import last_insertion
 from lsp_server.documents.position_encoding import PositionEncoding, column_from_units
 from lsp_server.documents.text_lines import Edit, Place, split_lines
 from lsp_server.messages import ItemName, Rejection
@@ -36,7 +36,6 @@ class _Offer:
     """A completion that the client received, and how much of it the document contains.
 
     Attributes:
-        document: The document.
         version: The document's version at the completion's query.
         place: The position of the query.
         passed: What the gate may learn from it.

@@ -107,17 +107,14 @@ class Telemetry:
     def __init__(
         self,
         path: Path | None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.time,  # in seconds since 1970
         size_limit_bytes: int = SIZE_LIMIT_BYTES,
         on_committed: Callable[[int], None] = lambda _rows: None,
     ) -> None:
         """Start the writer's thread, which opens the store with the first event. This never waits for another process.
 
-        Args:
-            path: The store, which is created if it does not exist; None to record nothing.
-            clock: Clock in seconds since 1970.
-            size_limit_bytes: Size of the store above which its oldest rows are deleted.
-            on_committed: Called on the writer's thread with the number of events committed so far.
+        The store at `path` is created if it does not exist; None records nothing. `on_committed` is called on the
+        thread with the number of events committed so far.
         """
         self.is_on = path is not None
         self._clock = clock

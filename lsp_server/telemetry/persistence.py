@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lsp_server.documents.documents import Document
-from lsp_server.documents.edit_places import moved, place_after
+from lsp_server.documents.edit_log import moved, place_after
 from lsp_server.documents.text_lines import Edit, Place
 
 CHECKPOINTS_S = (30, 120, 300, 600)
@@ -20,7 +20,6 @@ class Remains(NamedTuple):
     """How much of an accepted text remains at one checkpoint.
 
     Attributes:
-        id: Id of the completion.
         after_s: The checkpoint, in seconds after the acceptance.
         share: Similarity of both texts: 1 − edit distance / length of the longer one, 0 to 1.
         characters: Length of the longest common subsequence of both texts.
@@ -82,12 +81,7 @@ class _Accepted:
 
 @dataclass(frozen=True, slots=True)
 class PersistenceTracker:
-    """Follows accepted texts through edits and reports their remains at each checkpoint.
-
-    Attributes:
-        report: Called with the remains.
-        clock: Monotonic clock, in seconds.
-    """
+    """Follows accepted texts through edits and reports their remains at each checkpoint."""
 
     report: Callable[[Remains], None]
     clock: Callable[[], float]

@@ -54,9 +54,6 @@ class SuggestionRecorder:
         model: Returns the name of the current model.
         clock: Monotonic clock, in seconds; the same as the completer's.
         wall_clock: Clock in seconds since 1970.
-
-    Attributes:
-        telemetry: Records the events that need no more than their own facts.
     """
 
     def __init__(
@@ -112,14 +109,8 @@ class SuggestionRecorder:
     ) -> None:
         """Record the acceptance of a text at a position. Its edit may arrive shortly before or after.
 
-        Args:
-            document: The document.
-            place: The position.
-            id_: The completion's id.
-            text: The accepted text.
-            inserted: Number of characters that were inserted by accepting, and not typed.
-            whole: Whether nothing of the suggestion is left.
-            shown: Whether the suggestion counts as shown, because the client reports what it shows.
+        Acceptances have `inserted` so many characters of the suggestion, which the user has not typed. It is `whole`
+        if nothing of it is left, and counts as `shown` if the client reports what it shows.
         """
         if not self.telemetry.is_on:
             return

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lsp_server.telemetry.report_figures import Report
-from lsp_server.telemetry.report_statistics import Estimate, difference
+from lsp_server.telemetry.report_figures import Estimate, Report, difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +26,18 @@ class Row:
     difference: Estimate | None
     verdict: str
 
+    @property
+    def figures(self) -> list[str]:
+        """Both figures, their difference and its interval as texts."""
+        both = [self._text(one.value) if one.count else "–" for one in (self.first, self.second)]
+        change = self.difference
+        if change is None:
+            return [*both, "–", ""]
+        return [*both, self._text(change.value), f"{self._text(change.low)} to {self._text(change.high)}"]
+
+    def _text(self, value: float) -> str:
+        return f"{100 * value:.1f} %" if self.unit == "share" else f"{value:.0f} ms"
+
 
 DECIDING = "accepted of shown"
 """Name of the figure that decides which report is ahead."""
@@ -46,18 +57,13 @@ def compare(first: Report, second: Report) -> list[Row]:
 
 
 def winner(names: Sequence[str], rows: Sequence[Row]) -> str:
-    """Return the name of the report with the clearly higher acceptance, "" if chance may explain the difference.
-
-    Args:
-        names: Names of the two reports.
-        rows: Their comparison by `compare`.
-    """
+    """Return the name of the report with the clearly higher acceptance, "" if chance may explain the difference."""
     verdicts = {row.name: row.verdict for row in rows}
     return {"better": names[1], "worse": names[0]}.get(verdicts.get(DECIDING, ""), "")
 
 
 def winner_sentence(names: Sequence[str], rows: Sequence[Row]) -> str:
-    """Return a sentence on which report is ahead. Arguments as for `winner`."""
+    """Return a sentence on which report is ahead."""
     ahead = winner(names, rows)
     if ahead:
         return f'"{ahead}" is ahead: a larger share of its suggestions was accepted.'

@@ -7,8 +7,18 @@ from collections.abc import Mapping
 
 from lsp_server.settings.experiment import Arm
 from lsp_server.telemetry.persistence import CHECKPOINTS_S
-from lsp_server.telemetry.report_figures import CONTROLS, QUANTILES, STAGES, Group, Remaining, Report, Selection
-from lsp_server.telemetry.report_statistics import mean, median, quantile
+from lsp_server.telemetry.report_figures import (
+    CONTROLS,
+    QUANTILES,
+    STAGES,
+    Group,
+    Remaining,
+    Report,
+    Selection,
+    mean,
+    median,
+    quantile,
+)
 
 _LENGTHS = ((0, 10), (10, 30), (30, 80), (80, 200))
 _GROUPS = {
@@ -35,17 +45,12 @@ def read_report(store: sqlite3.Connection, selection: Selection) -> Report:
         f"coalesce(sum(min(accepted_characters, characters)) FILTER (WHERE {_ACCEPTED}), 0) "
         f"FROM suggestions WHERE {where}"
     )
-    offered, shown, accepted, shown_characters, accepted_characters, taken = store.execute(query, values).fetchone()
+    counts: tuple[int, int, int, int, int, int] = store.execute(query, values).fetchone()
     latency = _times(store, where, values)
     reasons = _reasons(store, selection, where, values)
     return Report(
-        selection=selection,
-        offered=offered,
-        shown=shown,
-        accepted=accepted,
-        shown_characters=shown_characters,
-        accepted_characters=accepted_characters,
-        taken_characters=taken,
+        selection,
+        *counts,  # in the order of the fields
         written_characters=_written(store, selection),
         outcomes=_counts(store, "outcome", f"{where} AND outcome != ''", values),
         remaining=_remaining(store, where, values),

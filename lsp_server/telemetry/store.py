@@ -111,11 +111,7 @@ def usable_store_path() -> Path | None:
 
 
 def open_store(path: Path, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
-    """Open the store, and create or migrate it if necessary. Several processes may open it at once.
-
-    Args:
-        path: The store.
-        timeout_s: Maximum seconds that a statement waits for another process.
+    """Open the store, and create or migrate it if necessary. A statement waits `timeout_s` for another process at most.
 
     Raises:
         StorageError: The store cannot be opened, or a newer version of draftline has created it.

@@ -29,15 +29,10 @@ Write = tuple[str, tuple[object, ...]]
 
 @dataclass(slots=True)
 class StoreWriter:
-    """A connection to the store, which the first batch opens. One thread uses it.
-
-    Attributes:
-        path: The store; it is created if it does not exist.
-        size_limit_bytes: Size of the store above which its oldest rows are deleted.
-    """
+    """A connection to the store, which the first batch opens. One thread uses it."""
 
     path: Path
-    size_limit_bytes: int
+    size_limit_bytes: int  # above which the oldest rows are deleted
     _connection: sqlite3.Connection | None = None
     _inode: int = 0
     _until_check: int = 0

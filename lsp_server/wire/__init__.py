@@ -1,1 +1,1 @@
-"""The JSON-RPC protocol, and the detection of the end of the client's process."""
+"""The JSON-RPC protocol, and the spelling of its URIs."""

@@ -11,10 +11,9 @@ from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.gate.acceptance_model import Strictness
-from lsp_server.settings.client_profile import ClientProfile
+from lsp_server.settings.client_profile import ClientProfile, ItemRange
 from lsp_server.settings.experiment import NO_ARM
-from lsp_server.settings.item_range import ItemRange
-from lsp_server.settings.switched_off import SwitchedOff
+from lsp_server.settings.shared_file import HashedAnswers
 from lsp_server.settings.table import Settings
 from lsp_server.status import StatusReporter
 from lsp_server.suggesting.inline_completion import InlineCompleter
@@ -107,7 +106,7 @@ class ScriptedEditor:
         status = StatusReporter(lambda _method, params: self.statuses.append(params))
         folders = WorkspaceFolders()
         folders.add([types.WorkspaceFolder(folder, "")] if folder else [])
-        self.quiet = QuietControls(status, lambda _uri: self.settings, folders, SwitchedOff(off_path), self.clock)
+        self.quiet = QuietControls(status, lambda _uri: self.settings, folders, HashedAnswers(off_path), self.clock)
         self.policy = RequestPolicy(
             lambda _uri: self.settings, self.quiet, lambda _uri: self.refusal, self._consult, self.clock
         )

@@ -47,7 +47,7 @@ NAMES = {"uri": "file:///a", "version": 3, "position": {"line": 0, "character": 
 def test_names_are_read_without_what_is_no_name():
     assert read_names(NAMES)[3] == ("total", "tax")
     assert read_names(NAMES | {"names": ["x" * (MAX_NAME_CHARACTERS + 1), "tax"]})[3] == ("tax",)
-    with pytest.raises(InvalidMessageError, match="names a list"):
+    with pytest.raises(InvalidMessageError, match="names must be a list"):
         read_names(NAMES | {"names": "total"})
 
 

@@ -1,7 +1,6 @@
 """The server's process: its imports, its output, its end, and its transports."""
 
 import asyncio
-import errno
 import json
 import os
 import re
@@ -12,7 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lsp_server.wire.process_end import wait_for_end
 from tests.lsp_server.real_client import COMMAND, environment
 
 CANARY = "CANARY_d41d8cd9"
@@ -260,21 +258,6 @@ async def test_a_port_in_use_is_one_sentence_with_what_to_do(spawn):
     assert last.startswith(f"draftline: Cannot listen on 127.0.0.1:{port} (")
     assert last.endswith("Choose another port with --tcp PORT.")
     assert b"Traceback" not in printed
-
-
-def refuse(_process_id):
-    raise PermissionError(errno.EPERM, "as in a sandbox")
-
-
-@pytest.mark.parametrize("notifies", [True, False], ids=["notification", "polling"])
-async def test_the_end_of_another_process_is_noticed(notifies, monkeypatch):
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=subprocess.PIPE)
-    if not notifies:
-        monkeypatch.setattr(os, "pidfd_open", refuse)
-    waiting = asyncio.create_task(wait_for_end(process.pid))
-    await process.communicate(b"\n")
-    await asyncio.wait_for(waiting, 60)
-    await asyncio.wait_for(wait_for_end(process.pid), 60)
 
 
 @pytest.mark.parametrize("kind", ["of no process", "of another process that ends"])

@@ -11,6 +11,7 @@ from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.consent import KEEP, SEND, Consent
 from lsp_server.sending import Sending
+from lsp_server.settings.shared_file import HashedAnswers
 from lsp_server.settings.table import DEFAULTS
 from tests.lsp_server.documents.test_workspace_feed import Recorder, write
 from tests.lsp_server.scripted_editor import settle
@@ -28,7 +29,7 @@ class Workspace:
         self.settings = replace(DEFAULTS, engine_url="https://gpu.example", **settings)
         folders, self.documents, self.recorder = WorkspaceFolders(), DocumentStore(), Recorder()
         folders.add([types.WorkspaceFolder(root.as_uri(), "app")])
-        consent = Consent(None, lambda: self.settings, self._ask, lambda _fault: None)
+        consent = Consent(HashedAnswers(None), lambda: self.settings, self._ask, lambda _fault: None)
         self.sending = Sending(lambda: self.settings, folders, consent)
         self.feed = WorkspaceFeed(
             folders,

@@ -21,7 +21,6 @@ from drafting.state_files import read_state, write_state
 from lsp_server.messages import OffScope
 from lsp_server.settings.experiment import CurrentExperiment, Experiment
 from lsp_server.settings.shared_file import HashedAnswers
-from lsp_server.settings.switched_off import SwitchedOff
 from lsp_server.telemetry.event_queue import Telemetry
 from lsp_server.telemetry.store import read_store
 
@@ -59,10 +58,10 @@ def use_tokens(path, folder):
 
 
 def use_off(path):
-    off = SwitchedOff(path)
-    off.includes(OffScope.FILE, "file:///a.py")
-    off.switch(OffScope.FILE, "file:///a.py", is_off=True)
-    assert SwitchedOff(path).includes(OffScope.FILE, "file:///a.py")
+    off = HashedAnswers(path)
+    off.get(OffScope.FILE, "file:///a.py")
+    off.set(OffScope.FILE, "file:///a.py", answer=True)
+    assert HashedAnswers(path).get(OffScope.FILE, "file:///a.py")
 
 
 def use_consent(path):
@@ -211,7 +210,7 @@ def test_a_file_in_the_place_of_the_folder_is_set_aside(name, tmp_path):
 def test_what_cannot_be_used_is_named_in_a_sentence_without_its_content(tmp_path, caplog):
     path = tmp_path / "off.json"
     path.write_bytes(b'{"salt": "secret"')
-    SwitchedOff(path).includes(OffScope.FILE, "file:///a.py")
+    HashedAnswers(path).get(OffScope.FILE, "file:///a.py")
     (line,) = caplog.messages
     assert (
         line

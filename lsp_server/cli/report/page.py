@@ -23,12 +23,7 @@ _PLOT_HEIGHT = 330
 
 
 def render_page(names: Sequence[str], reports: Sequence[Report]) -> str:
-    """Return the page as HTML.
-
-    Args:
-        names: A name for each report.
-        reports: One report, or two to compare; the plots show the last.
-    """
+    """Return the page of one report, or of two to compare, as HTML; the plots show the last one."""
     report = reports[-1]
     parts = [f"<h1>draftline, {html.escape(names[-1])}</h1>", _period(report), _cards(report)]
     if len(reports) == 2:
@@ -139,18 +134,11 @@ def _cards(report: Report) -> str:
 
 def _comparison(names: Sequence[str], reports: Sequence[Report]) -> str:
     head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", *names, "difference", "95 % interval", ""))
-    rows, compared = [], compare(*reports)
+    rows, compared = "", compare(*reports)
     for row in compared:
-        scale, unit = (100, " %") if row.unit == "share" else (1, " ms")
-        change = row.difference
-        figures = [
-            f"{scale * one.value:.1f}{unit}" if one and one.count else "–" for one in (row.first, row.second, change)
-        ]
-        cells = "".join(f'<td class="n">{figure}</td>' for figure in figures)
-        interval = f"{scale * change.low:.1f} to {scale * change.high:.1f}{unit}" if change else ""
-        rows.append(f"<tr><td>{row.name}</td>{cells}<td>{interval}</td><td>{row.verdict}</td></tr>")
-    sentence = html.escape(winner_sentence(names, compared))
-    return f"<table><tr>{head}</tr>{''.join(rows)}</table><p>{sentence}</p>"
+        cells = "".join(f'<td class="n">{figure}</td>' for figure in row.figures)
+        rows += f"<tr><td>{row.name}</td>{cells}<td>{row.verdict}</td></tr>"
+    return f"<table><tr>{head}</tr>{rows}</table><p>{html.escape(winner_sentence(names, compared))}</p>"
 
 
 def _counts(title: str, counts: Mapping[str, int]) -> str:

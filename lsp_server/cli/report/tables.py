@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from rich.console import Console
 from rich.table import Table
 
-from lsp_server.telemetry.report_comparison import Row, compare, winner_sentence
-from lsp_server.telemetry.report_figures import QUANTILES, STAGES, Group, Report, day_of
-from lsp_server.telemetry.report_statistics import Estimate
+from lsp_server.telemetry.report_comparison import compare, winner_sentence
+from lsp_server.telemetry.report_figures import QUANTILES, STAGES, Estimate, Group, Report, day_of
 
 _MAX_ROWS = 10
 _MAX_GROUPS = 24  # as many as there are hours
@@ -18,12 +17,7 @@ _VERDICT_COLOURS = {"better": "green", "worse": "red"}
 
 
 def print_report(name: str, report: Report) -> None:
-    """Print one report.
-
-    Args:
-        name: Name of the report, for its title.
-        report: The report.
-    """
+    """Print one report."""
     console = Console(highlight=False)
     since, until = day_of(report.selection.since), day_of(report.selection.until)
     console.print(f"[bold]draftline, {name}[/] ({since} to {until})\n")
@@ -47,17 +41,9 @@ def print_comparison(names: list[str], reports: list[Report]) -> None:
     table = Table("", *names, "difference", "95 % interval", "", title="Comparison", title_justify="left")
     rows = compare(*reports)
     for row in rows:
-        colour = _VERDICT_COLOURS.get(row.verdict, "dim")
-        change = row.difference
-        interval = f"{_figure(change.low, row)} to {_figure(change.high, row)}" if change else ""
-        figures = [_figure(one.value, row) if one and one.count else "–" for one in (row.first, row.second, change)]
-        table.add_row(row.name, *figures, interval, f"[{colour}]{row.verdict}[/]")
-    for label, attribute in (
-        ("shown", "shown"),
-        ("accepted", "accepted"),
-        ("characters accepted", "accepted_characters"),
-    ):
-        table.add_row(label, *(str(getattr(report, attribute)) for report in reports), "", "", "")
+        table.add_row(row.name, *row.figures, f"[{_VERDICT_COLOURS.get(row.verdict, 'dim')}]{row.verdict}[/]")
+    for name in ("shown", "accepted", "accepted_characters"):
+        table.add_row(name.replace("_", " "), *(str(getattr(report, name)) for report in reports), "", "", "")
     console.print(table)
     console.print(winner_sentence(names, rows), soft_wrap=True)
 
@@ -131,7 +117,3 @@ def _percent(estimate: Estimate) -> str:
     if not estimate.count:
         return "–"
     return f"{estimate.value:.0%}, {estimate.low:.0%} to {estimate.high:.0%}"
-
-
-def _figure(value: float, row: Row) -> str:
-    return f"{100 * value:.1f} %" if row.unit == "share" else f"{value:.0f} ms"

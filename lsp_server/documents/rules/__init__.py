@@ -1,1 +1,1 @@
-"""Which files are ignored: by git, by ignore files that are read here, and by useless names."""
+"""Which files are ignored: by git, and by ignore files that are read here."""

@@ -33,12 +33,7 @@ _MAX_NESTED = 100
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """What git says about one repository, remembered until its index changes.
-
-    Attributes:
-        top: The repository's top folder.
-        index: Its index.
-    """
+    """What git says about one repository, remembered until its index changes."""
 
     top: Path
     index: Path

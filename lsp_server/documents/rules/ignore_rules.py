@@ -147,10 +147,10 @@ def _regex(glob: bytes) -> bytes:
         *runs, last = _runs(glob)
     except _MalformedError:
         return rb"(?!)"
-    *stars, tail = last.pieces
+    last_span, (*stars, tail) = last
     return (
-        b"".join(b"(?>" + run.span + _first_fit(run.pieces) + b")" for run in runs)
-        + last.span
+        b"".join(b"(?>" + span + _first_fit(pieces) + b")" for span, pieces in runs)
+        + last_span
         + (_first_fit(stars) + b"[^/]*" if stars else b"")
         + tail
         + rb"\Z"
@@ -161,33 +161,21 @@ def _first_fit(pieces: list[bytes]) -> bytes:
     return pieces[0] + b"".join(b"(?>[^/]*?" + piece + b")" for piece in pieces[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """The part of a glob from one "**" to the next.
-
-    Attributes:
-        span: Regular expression of the "**" before it.
-        pieces: Regular expressions of the parts between the "*".
-    """
-
-    span: bytes
-    pieces: list[bytes]
-
-
-def _runs(glob: bytes) -> list[_Run]:
-    runs = [_Run(b"", [b""])]
+def _runs(glob: bytes) -> list[tuple[bytes, list[bytes]]]:
+    """Return of each part of a glob from one "**" to the next the expressions of the "**" and of what "*" divides."""
+    runs = [(b"", [b""])]
     at = 0
     while at < len(glob):
         if glob[at : at + 1] == b"*":
             end = len(glob) - len(glob[at:].lstrip(b"*"))
             span, at = _span(glob, at, end)
             if span is None:
-                runs[-1].pieces.append(b"")
+                runs[-1][1].append(b"")
             else:
-                runs.append(_Run(span, [b""]))
+                runs.append((span, [b""]))
         else:
             token, at = _token(glob, at)
-            runs[-1].pieces[-1] += token
+            runs[-1][1][-1] += token
     return runs
 
 

@@ -24,11 +24,6 @@ _MAX_GLOBS = 1000
 _EVERYTHING = IgnoreRules(b"*", max_globs=1)
 
 
-def is_rule_file(path: Path) -> bool:
-    """Return whether a file contains ignore rules, judged by its name."""
-    return path.name in RULE_FILES
-
-
 @dataclass(frozen=True, slots=True)
 class _RuleFile:
     """One ignore file.
@@ -36,7 +31,6 @@ class _RuleFile:
     Attributes:
         rank: Its kind: a file of a lower rank overrides those of a higher one.
         depth: Depth of its folder. In one rank, a deeper file overrides those above.
-        rules: Its rules.
     """
 
     rank: int

@@ -17,8 +17,7 @@ from completion.host.process.sockets import tcp_address
 from completion.host.server import HostSettings
 from completion.request import CompletionRequest
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.host_processes import end
-from lsp_server.engine.launcher import EngineOptions, HostLauncher
+from lsp_server.engine.launcher import EngineOptions, HostLauncher, end
 from tests.completion.host.paced_engine import PacedEngine
 
 PROGRAM = (sys.executable, str(Path(__file__).with_name("staged_host.py")))

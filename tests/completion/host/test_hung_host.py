@@ -16,8 +16,7 @@ from completion.host.process.address import host_address
 from completion.request import Closing, CompletionRequest, WorkspaceUpdate
 from lsp_server.cli.main import main
 from lsp_server.engine.client import EngineClient
-from lsp_server.engine.host_processes import end
-from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher
+from lsp_server.engine.launcher import EngineOptions, HostGoneError, HostLauncher, end
 from lsp_server.engine.watch import Patience
 
 PROGRAM = (sys.executable, str(Path(__file__).with_name("staged_host.py")))

@@ -14,7 +14,7 @@ from completion.errors import EngineUnavailableError, ModelNotFoundError
 from completion.host.server import HostSettings
 from completion.host.wire import decode_event, encode
 from completion.request import CompletionEvent, CompletionRequest, StopReason
-from lsp_server.cli.source_position import read_position, request_at
+from lsp_server.cli.complete import read_position, request_at
 from tests.completion.host.conftest import running_host, until_ready
 from tests.completion.host.paced_engine import PacedEngine
 

@@ -6,9 +6,9 @@ import pytest
 
 from completion.errors import ConfigurationError
 from completion.language_ids import language_of
+from lsp_server.cli.complete import read_position, request_at
 from lsp_server.cli.demo import examples
 from lsp_server.cli.main import main
-from lsp_server.cli.source_position import read_position, request_at
 
 
 def write(folder, data, name="a.py"):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_server.documents.edit_places import last_insertion
+from lsp_server.documents.edit_log import last_insertion
 from lsp_server.documents.text_lines import Place, TextLines
 
 MARK = "¦"

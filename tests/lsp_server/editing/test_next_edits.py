@@ -48,7 +48,7 @@ def test_offered_edits_replace_exactly_the_text_that_they_name(before, meanwhile
     change(document, 0, 7, 11, "zstandard")
     for each in before:
         change(document, *each)
-        offered: list[OfferedEdit] = asyncio.run(NextEditor(find).edits(document, "a.py"))
+        offered: list[OfferedEdit] = asyncio.run(NextEditor(find, lambda _document: "a.py").edits(document))
         assert not (changes and offered)
         for edit in offered:
             assert edit.version == document.version
@@ -62,9 +62,9 @@ def test_an_accepted_edit_leaves_the_other_lines_as_they_are():
         return likely_by_rules(request)
 
     change(document, 0, 7, 11, "zstandard")
-    editor = NextEditor(find)
+    editor = NextEditor(find, lambda _document: "a.py")
     for _ in range(3):
-        first = asyncio.run(editor.edits(document, "a.py"))[0]
+        first = asyncio.run(editor.edits(document))[0]
         document.apply([types.TextDocumentContentChangePartial(first.range, first.new)], document.version + 1)
     assert document.lines.text() == TEXT.replace("zstd", "zstandard")
 
@@ -77,13 +77,13 @@ def test_the_engine_is_told_what_was_refused_in_this_document_so_that_it_finds_t
         return likely_by_rules(request)
 
     change(document, 0, 7, 11, "zstandard")
-    editor = NextEditor(find)
-    first = asyncio.run(editor.edits(document, "a.py"))[0]
+    editor = NextEditor(find, lambda _document: "a.py")
+    first = asyncio.run(editor.edits(document))[0]
     editor.refuse(first.id)
-    assert all(edit.old != first.old for edit in asyncio.run(editor.edits(document, "a.py")))
+    assert all(edit.old != first.old for edit in asyncio.run(editor.edits(document)))
     other = Document("file:///b.py", "python", 1, TextLines(TEXT))
     change(other, 0, 7, 11, "zstandard")
-    asyncio.run(editor.edits(other, "b.py"))
+    asyncio.run(editor.edits(other))
     assert [len(request.refused) for request in asked] == [0, 1, 0]
     assert "zstd" not in asked[1].refused[0]
 
@@ -96,13 +96,13 @@ def test_an_applied_edit_that_is_undone_comes_back_on_request_only():
         return NextEdits(tuple(edit for edit in found if edit.fingerprint not in request.refused))
 
     def proposed(*, invoked: bool = False) -> list[OfferedEdit]:
-        return asyncio.run(editor.edits(document, "a.py", invoked=invoked))
+        return asyncio.run(editor.edits(document, invoked=invoked))
 
     def replace(span: types.Range, text: str) -> None:
         document.apply([types.TextDocumentContentChangePartial(span, text)], document.version + 1)
 
     change(document, 0, 7, 11, "zstandard")
-    editor = NextEditor(find)
+    editor = NextEditor(find, lambda _document: "a.py")
     first, *others = proposed()
     replace(first.range, first.new)
     editor.accept(first.id)
@@ -128,9 +128,9 @@ def test_an_applied_insertion_does_not_count_as_undone_and_is_proposed_at_other_
         return NextEdits(tuple(edit for edit in edits if edit.fingerprint not in request.refused))
 
     change(document, 0, 9, 9, "\nlog(a, b)")
-    editor = NextEditor(find)
+    editor = NextEditor(find, lambda _document: "a.py")
     for line in (3, 6):
-        first, *_ = asyncio.run(editor.edits(document, "a.py", invoked=False))
+        first, *_ = asyncio.run(editor.edits(document, invoked=False))
         assert first.range.start.line == line
         document.apply([types.TextDocumentContentChangePartial(first.range, first.new)], document.version + 1)
         editor.accept(first.id)
@@ -144,7 +144,7 @@ def test_the_engine_is_not_asked_if_a_key_follows_at_once():
         return likely_by_rules(request)
 
     async def type_on():
-        finding = asyncio.ensure_future(NextEditor(find).edits(document, "a.py", invoked=False))
+        finding = asyncio.ensure_future(NextEditor(find, lambda _document: "a.py").edits(document, invoked=False))
         await asyncio.sleep(0)
         change(document, 2, 0, 0, "y")
         return await finding
@@ -162,5 +162,5 @@ def test_an_edit_names_the_line_ends_that_it_replaces_in_a_text_that_mixes_them(
         return NextEdits((NextEdit(1, ("x", "y", "z"), new, 1.0),))
 
     change(document, 0, 7, 11, "zstandard")
-    (edit,) = asyncio.run(NextEditor(find).edits(document, "a.py"))
+    (edit,) = asyncio.run(NextEditor(find, lambda _document: "a.py").edits(document))
     assert edit.old == text_at(document, edit.range) == ("x\ny\rz" if new else "x\ny\rz\r\n")

@@ -17,9 +17,8 @@ from completion.model.store.converted_models import Source, convert_once
 from completion.model.store.packaged_models import LARGER_PACKAGE
 from completion.progress import silent
 from completion.request import CompletionRequest
-from lsp_server.engine.auto_model import AUTO, Now, choice_of, saves_battery
+from lsp_server.engine.auto_model import AUTO, ModelDownload, Now, choice_of, saves_battery
 from lsp_server.engine.link import REVIEW_S, EngineLink
-from lsp_server.engine.model_download import ModelDownload
 from lsp_server.settings.table import DEFAULTS
 from lsp_server.status import LoadingProgress, StatusReporter
 from tests.completion.host.paced_engine import PacedEngine

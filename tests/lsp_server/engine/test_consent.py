@@ -7,6 +7,7 @@ import pytest
 
 from lsp_server.engine.consent import KEEP, SEND, Consent, by_rules, question
 from lsp_server.settings.config import remote_address
+from lsp_server.settings.shared_file import HashedAnswers
 from lsp_server.settings.table import DEFAULTS
 from tests.lsp_server.scripted_editor import settle
 
@@ -21,7 +22,7 @@ class User:
         self.asked, self.faults = [], []
         self.answer = answer
         self.settings = replace(DEFAULTS, **{"engine_url": URL, **settings})
-        self.consent = Consent(path, lambda: self.settings, self._ask, self.faults.append)
+        self.consent = Consent(HashedAnswers(path), lambda: self.settings, self._ask, self.faults.append)
 
     async def _ask(self, message, answers):
         assert answers == (SEND, KEEP)

@@ -1,7 +1,7 @@
 """The status of an engine whose model server fails, and what follows when it serves again."""
 
+from lsp_server.engine.launcher import EngineStatus
 from lsp_server.engine.link import EngineLink
-from lsp_server.engine.status import EngineStatus
 from lsp_server.status import LoadingProgress, StatusReporter
 
 

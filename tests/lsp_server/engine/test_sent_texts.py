@@ -8,7 +8,7 @@ from completion.host.errors import StaleTextError
 from completion.host.open_texts import MAX_TEXTS, OpenTexts
 from completion.host.wire import encode
 from completion.request import WorkspaceFile, WorkspaceUpdate
-from lsp_server.engine.sent_texts import SentTexts
+from lsp_server.engine.client import SentTexts
 
 steps = st.lists(st.tuples(st.sampled_from("ab"), st.text("xyé\n", max_size=9), st.booleans()), max_size=8)
 

@@ -9,9 +9,8 @@ from lsprotocol import types
 
 from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.text_lines import Place
-from lsp_server.settings.client_profile import ClientProfile, profile_of
+from lsp_server.settings.client_profile import ClientProfile, ItemRange, profile_of
 from lsp_server.settings.experiment import NO_ARM
-from lsp_server.settings.item_range import ItemRange
 from lsp_server.settings.table import DEFAULTS
 from lsp_server.suggesting.generation import Generation
 from lsp_server.suggesting.items import inline_items, list_items

@@ -11,7 +11,7 @@ from completion.request import CompletionEvent, StopReason, Suggestion
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.messages import InvalidMessageError, OffScope, Switch, read_minutes, read_switch
-from lsp_server.settings.switched_off import SwitchedOff
+from lsp_server.settings.shared_file import HashedAnswers
 from lsp_server.suggesting.request_builder import RequestBuilder
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
@@ -91,10 +91,10 @@ async def test_what_is_switched_off_stays_off_in_other_servers_without_its_name_
 def test_what_an_earlier_version_switched_off_stays_off(tmp_path):
     digest = hashlib.sha256(b"s\0language\0python").hexdigest()
     (tmp_path / "off.json").write_text(json.dumps({"salt": "s", "off": [digest]}))
-    off = SwitchedOff(tmp_path / "off.json")
-    assert off.includes(OffScope.LANGUAGE, "python")
-    off.switch(OffScope.LANGUAGE, "python", is_off=False)
-    assert not SwitchedOff(tmp_path / "off.json").includes(OffScope.LANGUAGE, "python")
+    off = HashedAnswers(tmp_path / "off.json")
+    assert off.get(OffScope.LANGUAGE, "python")
+    off.set(OffScope.LANGUAGE, "python", answer=None)
+    assert not HashedAnswers(tmp_path / "off.json").get(OffScope.LANGUAGE, "python")
 
 
 async def test_a_switch_that_cannot_be_remembered_says_so_and_holds_until_the_server_ends():
@@ -109,10 +109,10 @@ async def test_a_switch_that_cannot_be_remembered_says_so_and_holds_until_the_se
 def test_an_invalid_file_counts_as_nothing_switched_off(tmp_path, text):
     path = tmp_path / "off.json"
     path.write_text(text)
-    off = SwitchedOff(path)
-    assert not off.includes(OffScope.LANGUAGE, "python")
-    off.switch(OffScope.LANGUAGE, "python", is_off=True)
-    assert SwitchedOff(path).includes(OffScope.LANGUAGE, "python")
+    off = HashedAnswers(path)
+    assert not off.get(OffScope.LANGUAGE, "python")
+    off.set(OffScope.LANGUAGE, "python", answer=True)
+    assert HashedAnswers(path).get(OffScope.LANGUAGE, "python")
 
 
 async def test_a_suggestion_appears_only_after_a_pause_and_then_stays_while_it_is_typed(pass_time):

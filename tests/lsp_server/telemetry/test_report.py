@@ -14,8 +14,7 @@ from lsp_server.cli.report.page import render_page
 from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
 from lsp_server.telemetry.report_comparison import compare, winner_sentence
 from lsp_server.telemetry.report_data import read_report, variants_with
-from lsp_server.telemetry.report_figures import Selection
-from lsp_server.telemetry.report_statistics import Estimate, difference, median, quantile, share
+from lsp_server.telemetry.report_figures import Estimate, Selection, difference, median, quantile, share
 from lsp_server.telemetry.store import open_store, store_path
 
 NOW = 1_700_000_000.0

@@ -2,7 +2,6 @@
 -- There is one cursor in insert mode, so there is at most one offer.
 
 local config = require("draftline.config")
-local edits = require("draftline.edits")
 local ghost = require("draftline.ghost")
 local keys = require("draftline.keys")
 local offers = require("draftline.offer")
@@ -136,7 +135,6 @@ local function send_request(kind)
   params.context = { triggerKind = kind }
   local version = vim.lsp.util.buf_versions[bufnr]
   local one = { origin = offers.cursor(), position = params.position, version = version, client = client.id }
-  edits.follow(one.origin)
   local number = requests.add(one)
   local is_sent, request = client:request(METHOD, params, function(err, result)
     on_reply(number, err, result)

@@ -6,15 +6,8 @@ local server = require("draftline.server")
 
 local M = {}
 
-local seen = {} ---@type { key: string?, timer: uv.uv_timer_t? } the suggestion on the screen
-local pause_timer = nil
-
-local function stop(timer)
-  if timer and not timer:is_closing() then
-    timer:stop()
-    timer:close()
-  end
-end
+local seen = nil ---@type string? the suggestion on the screen, whose read delay has started
+local read_timer, pause_timer = assert(vim.uv.new_timer()), assert(vim.uv.new_timer())
 
 local function notify(bufnr, method, params)
   local client = server.client(bufnr)
@@ -27,21 +20,21 @@ end
 ---@param offer draftline.Offer
 function M.visible(offer)
   local key = ("%s:%d"):format(offer.id, offer.index)
-  if seen.key == key then
+  if seen == key then
     return
   end
-  M.hidden()
-  seen.key = key
-  seen.timer = vim.defer_fn(function()
+  seen = key
+  local function tell()
     local command = offer.items[offer.index].command
     notify(offer.origin.bufnr, "textDocument/didShowCompletion", { item = { command = command } })
-  end, config.options.read_delay_ms)
+  end
+  read_timer:start(config.options.read_delay_ms, 0, vim.schedule_wrap(tell))
 end
 
 --- Note that no suggestion is on the screen.
 function M.hidden()
-  stop(seen.timer)
-  seen = {}
+  read_timer:stop()
+  seen = nil
 end
 
 --- Report that a part of a suggestion was inserted.
@@ -72,15 +65,15 @@ end
 
 --- Report the cursor's position once it pauses there.
 function M.cursor_moved()
-  stop(pause_timer)
-  pause_timer = vim.defer_fn(function()
+  local function tell()
     local bufnr = vim.api.nvim_get_current_buf()
     local client = server.client(bufnr)
     if client then
       local cursor = vim.lsp.util.make_position_params(0, client.offset_encoding)
       client:notify("draftline/didMoveCursor", { uri = cursor.textDocument.uri, position = cursor.position })
     end
-  end, config.options.rest_delay_ms)
+  end
+  pause_timer:start(config.options.rest_delay_ms, 0, vim.schedule_wrap(tell))
 end
 
 --- Report the cursor's position whenever a buffer is entered: there is no CursorMoved if the cursor is where it was in

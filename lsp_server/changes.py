@@ -1,4 +1,4 @@
-"""What changes of the settings, of the workspace's folders and of files on disk set in motion."""
+"""What changes of documents, of settings and folders, and of files on disk set in motion."""
 
 from __future__ import annotations
 
@@ -10,30 +10,94 @@ from lsprotocol import types
 
 from completion.language_ids import endings
 from lsp_server.client_settings import ClientSettings
+from lsp_server.documents.documents import Document, DocumentStore
+from lsp_server.documents.edit_log import last_insertion
 from lsp_server.documents.rules.repository import RULE_FILES
+from lsp_server.documents.text_lines import Edit, Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.engine.link import EngineLink
 from lsp_server.settings.config import PROJECT_FILE, user_file
+from lsp_server.suggesting.inline_completion import InlineCompleter
+from lsp_server.suggesting.preparation import Preparer
 from lsp_server.suggesting.quiet_controls import QuietControls
+from lsp_server.suggesting.request_policy import RequestPolicy
+from lsp_server.telemetry.client_events import ClientEvents
 from lsp_server.telemetry.recorder import SuggestionRecorder
 from lsp_server.telemetry.store import usable_store_path
 from lsp_server.wire.document_uri import path_of
 from lsp_server.workspace_reader import real_path
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentChanges:
+    """Keeps the documents of a client as its messages say, and tells everything that depends on their text."""
+
+    documents: DocumentStore
+    policy: RequestPolicy
+    completer: InlineCompleter
+    recorder: SuggestionRecorder
+    client_events: ClientEvents
+    feed: WorkspaceFeed
+    preparer: Preparer
+
+    def open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Handle an opened document."""
+        document = self.documents.open(params.text_document)
+        self.feed.opened(document)
+        self.preparer.soon(document, Place(0, 0))
+
+    def change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Handle a change of a document's text."""
+        changed = self.documents.change(params)
+        if changed is not None:
+            self._text_changed(*changed)
+
+    def close(self, uri: str) -> None:
+        """Handle a closed document."""
+        document = self.documents.close(uri)
+        if document is not None:
+            self._closed(document)
+
+    def change_notebook(self, params: types.DidChangeNotebookDocumentParams) -> None:
+        """Handle added, removed and changed cells of a notebook."""
+        cells = params.change.cells
+        if cells is None:
+            return
+        if cells.structure is not None:
+            for document in self.documents.change_cells(params.notebook_document.uri, cells.structure):
+                self._closed(document)
+            self.completer.drop_kept()
+        for content in cells.text_content or ():
+            self.change(types.DidChangeTextDocumentParams(content.document, content.changes))
+
+    def close_notebook(self, params: types.DidCloseNotebookDocumentParams) -> None:
+        """Handle a closed notebook."""
+        for document in self.documents.close_notebook(params):
+            self._closed(document)
+
+    def _text_changed(self, document: Document, edits: Sequence[Edit]) -> None:
+        self.policy.note_edits(document, edits)
+        self.completer.document_changed(document, edits)
+        self.recorder.text_changed(document, edits)
+        self.client_events.text_changed(document, edits)
+        self.feed.changed(document)
+        if edits:
+            last = last_insertion(edits)
+            self.preparer.paused_at(document, document.lines.advance(last.start, len(last.inserted)))
+
+    def _closed(self, document: Document) -> None:
+        self.completer.clear(document.uri)
+        self.policy.forget(document.uri)
+        self.client_events.forget(document)
+        self.recorder.document_closed(document)
+        self.preparer.forget(document)
+        self.feed.closed(document)
+
+
 @dataclass(slots=True)
 class WorkspaceChanges:
-    """Keeps settings and folders as the client and the files say, and applies them to what depends on them.
-
-    Attributes:
-        settings: The settings.
-        folders: The workspace folders.
-        feed: Sends their files to the engine.
-        quiet: Says why there are no suggestions.
-        engine: Connects to the engine that the settings name.
-        recorder: Records while telemetry is on.
-    """
+    """Keeps settings and folders as the client and the files say, and applies them to what depends on them."""
 
     settings: ClientSettings
     folders: WorkspaceFolders
