@@ -11,7 +11,7 @@ from time import perf_counter
 
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, Grammars
-from completion.grammar.joined import JoinedCheck, JoinedDocument, line_ends
+from completion.grammar.joined import JoinedDocument, Verdict, line_ends
 from completion.grammar.joining import Joining, Missing
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.parsed_documents import cache_document, skippable_parts
@@ -176,7 +176,7 @@ class GrammarConstraint:
             replaced: Number of bytes after the cursor that it replaces.
         """
         with self.counters.timed():
-            whole = self._document.passes(JoinedCheck.sound, middle, replaced) or self._is_blind()
+            whole = self._document.verdict(middle, replaced) is Verdict.SOUND or self._is_blind()
             return len(middle) if whole else self._search_cut(middle, replaced)
 
     def sound_when_joined(self, middle: bytes, missing: Missing, replaced: int = 0) -> bool:
@@ -187,7 +187,7 @@ class GrammarConstraint:
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with the completion than without it."""
         with self.counters.timed():
-            return not self._document.passes(JoinedCheck.adds_none, middle, replaced)
+            return self._document.verdict(middle, replaced) is Verdict.ADDS_ERRORS
 
     def growing_cut(self, middle: bytes, known: int, missing: Missing = Missing.NOTHING) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
@@ -204,7 +204,7 @@ class GrammarConstraint:
 
     def _is_blind(self) -> bool:
         """Return whether neither the acceptor nor tree-sitter understands what is around the cursor."""
-        return self.root is None and self._document.passes(JoinedCheck.blind)
+        return self.root is None and self._document.is_blind()
 
     def _mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
         if self._joining is None:

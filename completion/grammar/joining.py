@@ -12,7 +12,7 @@ from math import inf
 
 from completion.errors import GrammarBoundError
 from completion.grammar.grammar import Grammar
-from completion.grammar.joined import JoinedCheck, JoinedDocument
+from completion.grammar.joined import JoinedDocument, Verdict
 from completion.grammar.joint import Joint
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.shortest import MAX_STEPS, Insertion
@@ -51,7 +51,7 @@ class Joining:
     def mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
         """Return whether the document is as sound as before with a text and what is missing, or it is not known.
 
-        See `JoinedCheck.mends`.
+        It is if the verdict is at least `Verdict.MENDS`.
 
         Args:
             middle: The text, with the healed run.
@@ -63,7 +63,7 @@ class Joining:
             return False
         try:
             joins = islice(self._joins(middle, missing, replaced, grows=grows), _MAX_JOINS)
-            return any(self._document.passes(JoinedCheck.mends, middle + text, left_out) for text, left_out in joins)
+            return any(self._document.verdict(middle + text, left_out) >= Verdict.MENDS for text, left_out in joins)
         except GrammarBoundError:
             return missing is Missing.ANYTHING
 
@@ -153,7 +153,7 @@ class Joining:
         if self._joint(0).is_broken:
             return 0
         own = list(islice(self._own_insertions(self._joint(0)), _MAX_OWN))
-        sound = (each.cost for each in own if self._document.passes(JoinedCheck.sound, self._begun + each.text))
+        sound = (each.cost for each in own if self._document.verdict(self._begun + each.text) is Verdict.SOUND)
         return next(sound, own[0].cost if own else 0)
 
     def _own_insertions(self, joint: Joint) -> Iterator[Insertion]:
