@@ -127,9 +127,8 @@ class Joining:
 
     @cached_property
     def _root(self) -> Snapshot | None:
-        """Snapshot where the texts begin: after what is sound of the text before, if that is broken."""
-        before = self._document.text[: self._document.start]
-        return self._sound_root or self._grammar.prefixes.read_sound_lines(before)
+        """Snapshot where the texts begin: after what is sound of the cursor's line, if that is broken."""
+        return self._sound_root or self._grammar.prefixes.read_sound_words(self._document.text[: self._document.start])
 
     @cached_property
     def _own(self) -> Snapshot | None:
