@@ -17,7 +17,7 @@ from completion.changed_span import common_length
 from completion.decoding.constraints import FREE, Constraints
 from completion.decoding.decoder import Decoder
 from completion.edits import MAX_LINE_CHARACTERS, LineEdit, NextEditRequest
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.ending.unsafe import unsafe
 from completion.model.loading import LoadedModel
 from completion.next_edit.candidate import Candidate, tokens_of
