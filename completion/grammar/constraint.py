@@ -78,16 +78,8 @@ class GrammarConstraint:
     """The grammar of one request.
 
     Without an acceptor every token passes, and completions are cut only where tree-sitter understands the document
-    around the cursor. Without a grammar nothing is cut.
-
-    Args:
-        grammars: The loaded grammars, which only the caller's thread uses.
-        language: LSP language identifier.
-        prefix: Text before the cursor without the healed run.
-        suffix: Text after the cursor.
-        mode: The user's setting.
-        healed: The healed run, with which the completion begins.
-        parsing: Runs the functions that parse whole documents.
+    around the cursor. Without a grammar nothing is cut. Completions begin with the healed run, which the prefix is
+    without. Only the caller's thread uses the grammars.
 
     Attributes:
         root: Snapshot of the acceptor at the start of the completion; None without an acceptor.
@@ -169,11 +161,9 @@ class GrammarConstraint:
             return snapshot
 
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
-        """Return the number of bytes of `middle` to keep so that it adds no errors to the document; 0 if all cuts do.
+        """Return the number of bytes of a completion to keep so that it adds no errors; 0 if all cuts do.
 
-        Args:
-            middle: The completion, including the healed run.
-            replaced: Number of bytes after the cursor that it replaces.
+        It begins with the healed run, and replaces so many bytes after the cursor.
         """
         with self.counters.timed():
             whole = self._document.verdict(middle, replaced) is Verdict.SOUND or self._is_blind()
@@ -190,13 +180,7 @@ class GrammarConstraint:
             return self._document.verdict(middle, replaced) is Verdict.ADDS_ERRORS
 
     def growing_cut(self, middle: bytes, known: int, missing: Missing = Missing.NOTHING) -> int:
-        """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
-
-        Args:
-            middle: The completion so far, including the healed run.
-            known: Number of bytes that are sound.
-            missing: How much may be missing after them.
-        """
+        """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
             if self._is_blind():
                 return len(middle)

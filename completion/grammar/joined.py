@@ -41,17 +41,13 @@ class Verdict(IntEnum):
 
 
 class JoinedCheck:
-    """Parses prefix + middle + suffix and compares its errors with those of the document."""
+    """Parses prefix + middle + suffix and compares its errors with those of the document.
+
+    A completion begins at `start`, and replaces the healed run up to the cursor at `end`, in bytes. Python's own
+    compiler is asked, too, if it `has_compiler`.
+    """
 
     def __init__(self, document: ParsedDocument, start: int, end: int, *, has_compiler: bool = False) -> None:
-        """Prepare the check without parsing.
-
-        Args:
-            document: The document without the completion.
-            start: Offset in bytes where the completion begins.
-            end: Offset of the cursor in bytes; the healed run is between `start` and `end`.
-            has_compiler: Whether Python's own compiler is asked, too.
-        """
         self._document, self._start, self._end, self._has_compiler = document, start, end, has_compiler
 
     @cached_property
@@ -169,11 +165,7 @@ class JoinedDocument:
         """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
 
         To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
-
-        Args:
-            middle: The unfinished completion.
-            known: Number of its bytes that add none.
-            is_joined: Returns whether the document is sound with it and what is missing; called after an error.
+        If that finds an error, `is_joined` says whether the document is sound with the text and what is missing.
         """
         if len(middle) < self.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, self.tried) :]:
             return known

@@ -49,15 +49,10 @@ class Joining:
         self._joints: dict[int, Joint] = {}
 
     def mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
-        """Return whether the document is as sound as before with a text and what is missing, or it is not known.
+        """Return whether the verdict on the document with a text and what is missing is `MENDS` or `SOUND`, or unknown.
 
-        It is if the verdict is at least `Verdict.MENDS`.
-
-        Args:
-            middle: The text, with the healed run.
-            missing: How much may be missing. The document's own text before the cursor may lack something, too.
-            replaced: Number of bytes after the cursor that the text replaces.
-            grows: Whether it is not yet known what the text replaces: closers after the cursor, which it has itself.
+        The document's own text before the cursor may lack something, too. While the text grows, it is not yet known
+        what it replaces: closers after the cursor, which it has itself.
         """
         if missing is Missing.NOTHING:
             return False
@@ -74,10 +69,7 @@ class Joining:
     def cuts(self, middle: bytes, offsets: Sequence[int], replaced: int) -> Iterator[int]:
         """Yield the cuts of a text after which most lines can be read of the text after the cursor, the longest first.
 
-        Args:
-            middle: The text, with the healed run.
-            offsets: Where it may be cut, ascending. At most the last `_CHECKED_CUTS` that a valid file has are tried.
-            replaced: Number of bytes after the cursor that the text replaces.
+        Of the ascending offsets, at most the last `_CHECKED_CUTS` that a valid file has are tried.
         """
         reached, offset, snapshot = list[tuple[int, Snapshot]](), 0, self._root
         with suppress(GrammarBoundError):

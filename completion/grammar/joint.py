@@ -29,10 +29,6 @@ class Joint:
     parser is in the state that it has there in the document, all of the rest follows. What is read is cached by line
     and parser state.
 
-    Args:
-        acceptor: Acceptor of the language.
-        suffix: Text after the cursor.
-
     Attributes:
         is_broken: Whether the document's own text before the cursor joins with nothing of it.
     """
@@ -51,9 +47,7 @@ class Joint:
     def refer_to(self, snapshot: Snapshot, level: int) -> None:
         """Take a snapshot that fits for the document as it was: others must end the construct around the cursor alike.
 
-        Args:
-            snapshot: Snapshot before the text after the cursor.
-            level: Depth of the parser's stack at the cursor.
+        The level is the depth of the parser's stack at the cursor.
         """
         self._reference, current, is_outside = [snapshot], snapshot, False
         for number in range(1, len(self._lines) + 1):

@@ -187,10 +187,7 @@ class BlockEnd:
 def _unclosed_head(before: str, below: Sequence[str], language: str) -> str:
     """Return the line that the cursor is on or directly inside of, if the document lacks what closes it; "" if not.
 
-    Args:
-        before: Text before the cursor.
-        below: Lines below the cursor's that are not blank.
-        language: LSP language identifier.
+    The lines below are those that are not blank.
     """
     own = before[before.rfind("\n") + 1 :]
     own = own if own.strip() else line_around(before)
@@ -208,9 +205,6 @@ def _unclosed_head(before: str, below: Sequence[str], language: str) -> str:
 def block_end_at(prefix: str, suffix: str, language: str) -> BlockEnd:
     """Return what finds the end of the block at a cursor; it is asked about the same growing text again and again.
 
-    Args:
-        prefix: Text before the cursor, or its last part, which begins in code.
-        suffix: Text after the cursor.
-        language: LSP language identifier.
+    The prefix may be its last part, which begins in code.
     """
     return BlockEnd(prefix, suffix, language)

@@ -55,11 +55,7 @@ class Acceptor:
             self._probed.clear()
 
     def advance(self, snapshot: Snapshot, data: bytes) -> Snapshot | None:
-        """Return the snapshot after `data`; None if no valid file continues with it.
-
-        Args:
-            snapshot: Snapshot to start from; unchanged except for its cache of results.
-            data: Any bytes; they may end inside a lexeme or a character.
+        """Return the snapshot after any bytes, which may end inside a character; None if no valid file continues so.
 
         Raises:
             GrammarBoundError: The text exceeds a bound of the parser.
