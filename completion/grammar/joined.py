@@ -40,6 +40,7 @@ class Verdict(IntEnum):
     """There is no error, not even one without a node, such as Go's missing line end."""
 
 
+@dataclass(frozen=True)
 class JoinedCheck:
     """Parses prefix + middle + suffix and compares its errors with those of the document.
 
@@ -47,8 +48,10 @@ class JoinedCheck:
     compiler is asked, too, if it `has_compiler`.
     """
 
-    def __init__(self, document: ParsedDocument, start: int, end: int, *, has_compiler: bool = False) -> None:
-        self._document, self._start, self._end, self._has_compiler = document, start, end, has_compiler
+    document: ParsedDocument
+    start: int
+    end: int
+    has_compiler: bool = False
 
     @cached_property
     def errors_before(self) -> int:
@@ -57,42 +60,42 @@ class JoinedCheck:
         Before code on the cursor's line, the word at the cursor may be an error that the completion mends, such as `i`
         in `A i => b`. So there are none if the document is sound without that word.
         """
-        errors = len(errors_of(self._document.tree))
-        if errors and self._start < self._end and self._goes_on():
-            _, tree = self._document.parse_with(self._start, self._end, b"")
+        errors = len(errors_of(self.document.tree))
+        if errors and self.start < self.end and self._goes_on():
+            _, tree = self.document.parse_with(self.start, self.end, b"")
             return errors if tree.root_node.has_error else 0
         return errors
 
     def _goes_on(self) -> bool:
         """Return whether code follows the cursor on its line."""
-        return goes_on(self._document.text[self._end :].partition(b"\n")[0].decode("utf-8", "replace"))
+        return goes_on(self.document.text[self.end :].partition(b"\n")[0].decode("utf-8", "replace"))
 
     def blind(self) -> bool:
         """Return whether the cursor is in or after a part of the document that tree-sitter does not understand.
 
         C's grammar, for example, has no `#ifdef` in a list. Any text there changes the number of errors.
         """
-        node = self._document.tree.root_node.descendant_for_byte_range(max(0, self._end - 1), self._end)
+        node = self.document.tree.root_node.descendant_for_byte_range(max(0, self.end - 1), self.end)
         return any(each.is_error for each in ancestors(node))
 
     def verdict(self, middle: bytes, replaced: int = 0) -> Verdict:
         """Return the verdict on the document with `middle` in place of `replaced` bytes after the cursor."""
-        text, tree = self._document.parse_with(self._start, self._end + replaced, middle)
-        found, end = self._by_grammar(text, tree, len(middle)), self._start + len(middle)
-        without = self._document.tree, self._document.text
-        if found and self._has_compiler and not python_passes(tree, text, without, self._start, end):
+        text, tree = self.document.parse_with(self.start, self.end + replaced, middle)
+        found, end = self._by_grammar(text, tree, len(middle)), self.start + len(middle)
+        without = self.document.tree, self.document.text
+        if found and self.has_compiler and not python_passes(tree, text, without, self.start, end):
             return Verdict.ADDS_ERRORS
         return found
 
     def _by_grammar(self, text: bytes, tree: Tree, length: int) -> Verdict:
         """Return tree-sitter's verdict on a document with a completion of so many bytes."""
-        errors, end = errors_of(tree), self._start + length
+        errors, end = errors_of(tree), self.start + length
         # what is missing can be the end of the file's last line (after C's `#include`), which compilers do not need
         if not errors and not (tree.root_node.has_error and text.endswith(b"\n")):
             return Verdict.SOUND
-        if not self._document.tree.root_node.has_error or len(errors) > self.errors_before:
+        if not self.document.tree.root_node.has_error or len(errors) > self.errors_before:
             return Verdict.ADDS_ERRORS
-        is_elsewhere = all(node.start_byte > end or node.end_byte < self._start for node in errors)
+        is_elsewhere = all(node.start_byte > end or node.end_byte < self.start for node in errors)
         return Verdict.MENDS if is_elsewhere or len(errors) < self.errors_before else Verdict.ADDS_NONE
 
 

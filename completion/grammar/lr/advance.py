@@ -159,15 +159,11 @@ class Advance:
             part = Head(head.offset, stacks, head.scanner_state, head.layout)
             if lexeme.touched_end and not self._final:
                 self._waiting.append((part, mode, lexeme))
-            else:
-                self._take(part, mode, lexeme)
-
-    def _take(self, head: Head, mode: LexMode, lexeme: Lexeme) -> None:
-        """Shift a lexeme; skip an empty extra that changes nothing, because it would repeat forever."""
-        if lexeme.idle and self._machine.takes_as_extra(head.stacks, lexeme.symbol):
-            plain = LexMode(mode.lex_state, 0, mode.reserved_set)
-            lexeme = self._lexer.lex(plain, head.offset, head.scanner_state)
-        self._shift(head, lexeme)
+                continue
+            if lexeme.idle and self._machine.takes_as_extra(stacks, lexeme.symbol):  # which would repeat forever
+                plain = LexMode(mode.lex_state, 0, mode.reserved_set)
+                lexeme = self._lexer.lex(plain, head.offset, head.scanner_state)
+            self._shift(part, lexeme)
 
     def _shift(self, head: Head, lexeme: Lexeme) -> None:
         if lexeme.symbol == NO_SYMBOL:
