@@ -22,8 +22,8 @@ from benchmarks.quality.sets import FILES, MID_LINE, half_of, open_tasks
 from benchmarks.quality.tasks import Task
 from benchmarks.resync import chosen
 from completion.decoding.stop_rules import StopRules
+from completion.ending.context import cursor_context
 from completion.ending.decision import replaced_by, shown
-from completion.ending.mode import cursor_context
 from completion.request import CompletionRequest
 
 _TOKEN = re.compile(r"[ \t]*\w+|\n\s*|[^\w\n]")

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from benchmarks.quality.sets import FILES, MID_LINE, open_tasks
 from benchmarks.quality.tasks import Task
+from completion.ending.context import cursor_context
 from completion.ending.decision import RULES, finished
-from completion.ending.mode import cursor_context
 from completion.ending.rule import DropReason
 from completion.request import CompletionRequest, Mode, Suggestion
 

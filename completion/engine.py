@@ -17,7 +17,7 @@ from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
 from completion.decoding.step_costs import PROCESSOR_NODES, keep_calibration, keep_quicker_costs, limits, make_drafters
 from completion.edits import NextEditRequest, NextEdits
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.errors import ParseLimitError
 from completion.memory import Held, MemoryPart
 from completion.model.loading import LoadedModel

@@ -23,8 +23,7 @@ from benchmarks.quality.sets import made_apart, open_tasks
 from benchmarks.typing.scripts import Script, choose, key_unit, release_scripts
 from completion.decoding.constraints import open_grammar
 from completion.decoding.finishing import Finisher
-from completion.ending.context import near_before
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context, near_before
 from completion.prompt.healing import heal
 from completion.request import CompletionRequest, StopReason, Suggestion
 from completion.syntax.brackets import scan

@@ -9,7 +9,7 @@ from benchmarks.grammar.grammars import GRAMMARS
 from benchmarks.joining.triples import Kind, Triple
 from completion.decoding.constraints import open_grammar
 from completion.decoding.finishing import Finisher
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 

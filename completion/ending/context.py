@@ -1,15 +1,17 @@
-"""The document around the cursor, computed once for a request."""
+"""The document around the cursor, computed once for a request, and whether a line or a block is completed there."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from completion.request import Mode
+from completion.request import CompletionRequest, Mode
 from completion.syntax.block_end import block_end_at
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
-from completion.syntax.brackets import SCAN_AFTER, Lexer, Scan, scan
-from completion.syntax.indent_style import IndentStyle
+from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, Lexer, Scan, scan
+from completion.syntax.indent_style import IndentStyle, depth, line_around
+from completion.syntax.line_roles import opens_body, opens_words
+from completion.syntax.table import row_of
 
 SCAN_BEFORE = 16_000
 """Minimum number of characters before the cursor that are scanned for open brackets and strings."""
@@ -17,6 +19,7 @@ SCAN_STRINGS = 40_000
 """Characters after the cursor that are scanned for the end of a multi-line string."""
 
 _STEP = 4_000  # characters before the scanned ones, in multiples of this: the same ones at key after key
+_BEFORE_LITERAL = ("=", "(", ",", ":", "[", "return", "import", "export", "&")  # a brace after them opens no block
 _MAX_LITERAL = 16_000  # of a longer string, the beginning is more likely a quote that was misread
 
 
@@ -142,3 +145,58 @@ def closes_string(before: Scan, suffix: str, language: str) -> bool:
         return False
     first = scan(line[: inside.string_end], language)
     return bool(outside.string) or inside.string_end == len(line) or not (first.string or first.comment)
+
+
+def cursor_context(request: CompletionRequest) -> Context:
+    """Return the document around the cursor for all rules, with LINE or BLOCK in place of AUTO."""
+    found = Context.of(request.prefix, request.suffix, request.language, request.mode, invoked=request.invoked)
+    return replace(found, mode=_decide(found)) if request.mode is Mode.AUTO else found
+
+
+def _decide(context: Context) -> Mode:
+    """Return LINE or BLOCK for a cursor.
+
+    BLOCK: after the opener of a block, and on an empty line where a block ends. LINE (the line may bring the body that
+    it opens): everywhere else, as with text after the cursor, in strings, comments and expressions, at the end of a
+    statement, and on an empty line between lines of a block.
+    """
+    if context.line_after.strip(LINE_CLOSERS):
+        return Mode.LINE
+    if context.line_before.strip():
+        return Mode.BLOCK if _after_opener(context) else Mode.LINE
+    if context.line_after.strip() or _block_continues(context):
+        return Mode.LINE
+    return Mode.LINE if _in_expression(context) else Mode.BLOCK
+
+
+def _block_continues(context: Context) -> bool:
+    """Return whether the block of an empty line continues below it."""
+    own, last, below = context.line_before, context.line_above, context.line_below
+    if not below or below.lstrip()[0] in CLOSERS:
+        return False
+    return depth(below) >= (depth(own + "|") if own else depth(last) + last.endswith((":", "{")))
+
+
+def _in_expression(context: Context) -> bool:
+    language, found = context.language, context.before
+    if found.string or found.comment:
+        return True
+    if not found.open or row_of(language).has_sentences:
+        return False
+    opener = found.open[-1]
+    if opener.character == "{":
+        return context.near[: opener.offset].rstrip().endswith(_BEFORE_LITERAL)
+    return not opens_words(line_around(context.near), language, ended=True)  # as in `each(function()`
+
+
+def _after_opener(context: Context) -> bool:
+    """Return whether the last token before the cursor opens a block."""
+    line, language, found = context.line_before.rstrip(), context.language, context.before
+    if found.string or found.comment:
+        return False
+    row = row_of(language)
+    if row.clauses:
+        return opens_body(line, language) and not found.open
+    if opens_words(line, language, ended=True) or (row.opens_with_colon and context.line_before.endswith(":")):
+        return True
+    return line.endswith("{") and not line.removesuffix("{").rstrip().endswith(_BEFORE_LITERAL)

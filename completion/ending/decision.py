@@ -58,10 +58,7 @@ def finished(suggestion: Suggestion, context: Context) -> Suggestion | DropReaso
 def shown(text: str, context: Context, limit: int | None = None) -> str:
     """Return the part of an unfinished text that may be shown: it stays however the text goes on, in whole words.
 
-    Args:
-        text: Everything generated so far.
-        context: The document around the cursor.
-        limit: Number of characters after which the text may still change; None if all of them stay.
+    After `limit` characters, if there is one, the text itself may still change.
     """
     decided = _decided(text, context)
     if isinstance(decided, DropReason):
@@ -80,13 +77,9 @@ def replaced_by(text: str, context: Context) -> int:
 
 
 def committed(result: Suggestion | DropReason, raw: Suggestion, seen: str, context: Context) -> Suggestion | DropReason:
-    """Return a result that begins with what was shown of its text: nothing cuts that off.
+    """Return a result that begins with what was `seen` of the `raw` text: nothing cuts that off.
 
-    Args:
-        result: What is left of the text.
-        raw: The whole text.
-        seen: What was shown, also of another text; then it binds nothing.
-        context: The document around the cursor.
+    What was seen of another text binds nothing.
     """
     keeps = isinstance(result, Suggestion) and result.text.startswith(seen)
     if not seen or keeps or not without_blanks(raw.text).startswith(without_blanks(seen)):

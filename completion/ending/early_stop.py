@@ -37,11 +37,9 @@ class EarlyStop:
         return min((tokens for tokens, _ in self.bounds), default=0)
 
     def is_hopeless(self, tokens: int, log_probability: float) -> bool:
-        """Return whether an attempt is hopeless: the mean of its log-probabilities is under the bound.
+        """Return whether an attempt is hopeless: the mean of its tokens' log-probabilities is under the bound.
 
-        Args:
-            tokens: Number of its tokens so far.
-            log_probability: Sum of their log-probabilities (natural logarithm).
+        The sum of them is given, in natural logarithms.
         """
         bound = next((bound for least, bound in reversed(self.bounds) if tokens >= least), None)
         return bound is not None and log_probability < bound * tokens

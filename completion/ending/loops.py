@@ -57,10 +57,7 @@ def _end_in_lines(text: str) -> int | None:
 def _run_end(lines: Sequence[str], repeats: int, *, grows: bool) -> int:
     """Return after how many lines a run of lines ends that repeats up to the last line; their number if none does.
 
-    Args:
-        lines: Lines of a text.
-        repeats: Minimum number of runs.
-        grows: Whether the last line can be incomplete.
+    It repeats at least so often. If the text grows, the last line can be incomplete.
     """
     bare = [line.strip() for line in lines]
     first = count = len(bare)

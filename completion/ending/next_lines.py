@@ -1,24 +1,58 @@
-"""Cuts a text where it begins to say one of the next lines again, or what is said once only."""
+"""Cuts a text where it says one of the next lines again, or what is said once only: a key, a name's value, a jump."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 
 from completion.ending.context import Context
-from completion.ending.names import Line, is_said, may_be_said
 from completion.ending.rest_of_line import before_rest, bits_of, folded, only_closers
 from completion.ending.rule import Ends
 from completion.syntax.indent_style import depth
-from completion.syntax.line_roles import announces, defines_name, is_clause, may_be_modifiers, without_modifiers
+from completion.syntax.line_roles import (
+    announces,
+    defines_name,
+    is_clause,
+    is_item,
+    may_be_modifiers,
+    without_modifiers,
+)
+from completion.syntax.table import row_of
 
 TELLING = 36.0
 """Bits of a line, from which on it hardly repeats by chance at another depth or below another line."""
 
 _LOOK_AHEAD = 2  # lines below the cursor where a repetition may begin
 _MOST_ALIKE = 4  # lines that a text must have in common with the document
+
+_NAME = re.compile(
+    r"[ \t]*(?P<declares>[^=(\"'#]*?)(?P<name>[$@]?\w[\w.$>-]*)[ \t]*(?::(?!=)[^=]*)?(?<![-=!<>+*/%&|^.])"
+    r"(?::=|=)(?![=>~])(?P<value>.*)"
+)
+_JUMP = re.compile(r"[ \t]*(?:return|break|continue|raise|throw)\b(?!.*\b(?:if|unless|when)\b(?!.*\belse\b))")
+_LABEL = re.compile(r"[ \t]*(?:case|default|when)\b.*|.*:|[ \t]*[#)}\]].*")  # control gets there from elsewhere
+_WORDS = re.compile(r"[\w \t]*")
+
+_KEY = re.compile(
+    r"""[ \t]*(?:("(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*(?:=|:(?!=))"""
+    r"""|([^\s:#"'{}\[\]<&*!|>%@`,?=-][^:#=\n]*?)[ \t]*(?:=|:(?=\s|\Z)))"""
+)
+_TABLE = re.compile(r"^\[[A-Za-z_][^\[\],\n]*\](?=[ \t]*(?:#.*)?\r?$)", re.MULTILINE)  # a key of the whole document
+_SEPARATOR = re.compile(r"---|\.\.\.|\{\{|\{%|\[")  # of documents, of branches in a template, before a table
+_SCALAR = re.compile(r"(?:^|[\s:-])[|>][-+\d]*[ \t]*(?:#.*)?\Z")  # what begins text of several lines
+_OTHER = re.compile(r"[\s{}\[\],]*\Z|[ \t]*(?:#|//|- |\[|---|\{\{|\{%)")  # lines that have no key beside those with one
+_MOST = 200  # lines at either side of the cursor that tell whether a document consists of keys
+
+
+class _Line(NamedTuple):
+    """A line of a text as it would stand in the document, its offset in the text, and its tokens."""
+
+    whole: str
+    offset: int
+    tokens: tuple[str, ...]
 
 
 class _Target(NamedTuple):
@@ -43,7 +77,7 @@ def next_lines(text: str, context: Context) -> Ends:
     for index, line in enumerate(lines):
         near = [each for each in lines[index : index + _MOST_ALIKE] if each.tokens]
         needed = _needed(text, near, context) if line.tokens else 0
-        needed = needed or int(is_said(text, line, context))
+        needed = needed or int(_is_said(text, line, context))
         if needed and not context.scan(text[: line.offset]).open:  # else a bracket of the text goes on in this line
             kept = _kept(text, line.offset, context)
             finished = sum(bool(each.tokens) for each in lines[index:-1])
@@ -82,28 +116,28 @@ def _tokens(line: str) -> tuple[str, ...]:
     return folded(without_modifiers(line) if defines_name(line) else line)
 
 
-def _lines(text: str, context: Context) -> list[Line]:
+def _lines(text: str, context: Context) -> list[_Line]:
     """Return the lines of the text that are not blank, and the last one."""
     lines, offset = [], 0
     for line in text.split("\n"):
         full = line if offset else context.line_before + line
         if full.strip() or offset + len(line) == len(text):
-            lines.append(Line(full, offset, _tokens(full)))
+            lines.append(_Line(full, offset, _tokens(full)))
         offset += len(line) + 1
     return lines
 
 
-def _sure(text: str, lines: Sequence[Line], context: Context) -> int:
+def _sure(text: str, lines: Sequence[_Line], context: Context) -> int:
     """Return the length of a text before lines at its end that may become a repetition."""
     near = lines[-_MOST_ALIKE:]
     for index, line in enumerate(near):
         if any(_may_repeat(near[index:], target) for target in _targets(context)):
             return max(line.offset - 1, 0)
-    is_open = near[-1].tokens and may_be_said(text, near[-1], context)
+    is_open = near[-1].tokens and _may_be_said(text, near[-1], context)
     return max(near[-1].offset - 1, 0) if is_open else len(text)
 
 
-def _needed(text: str, near: Sequence[Line], context: Context) -> int:
+def _needed(text: str, near: Sequence[_Line], context: Context) -> int:
     """Return how many of the lines tell that they repeat a target; 0 if they repeat none."""
     found = [each for each in _targets(context) if _repeats(near, each)]
     if is_clause(near[0].whole, context.language):  # with another statement than the same line further out or in
@@ -124,14 +158,14 @@ def _begins_item(text: str, target: _Target, context: Context) -> bool:
     return (full in above or context.suffix.count(full) > 1) and not above.endswith(full)
 
 
-def _repeats(lines: Sequence[Line], target: _Target) -> bool:
+def _repeats(lines: Sequence[_Line], target: _Target) -> bool:
     """Return whether the lines begin with the target, or are its beginning. One that tells little has its depth."""
     if any(line.tokens != below for line, below in zip(lines, target.lines, strict=False)):
         return False
     return target.bits >= TELLING or depth(lines[0].whole) == depth(target.first)
 
 
-def _may_repeat(lines: Sequence[Line], target: _Target) -> bool:
+def _may_repeat(lines: Sequence[_Line], target: _Target) -> bool:
     """Return whether lines, the last of which is unfinished, may become the beginning of the target."""
     *finished, last = lines
     if len(finished) >= len(target.lines):
@@ -157,3 +191,90 @@ def _kept(text: str, start: int, context: Context) -> str:
         kept = kept[: len(kept.rstrip()) - len(rest)]
         kept = kept[: len(before_rest(kept, len(kept), context))]
     return kept if kept.strip() else ""
+
+
+def _is_said(text: str, line: _Line, context: Context) -> bool:
+    """Return whether a line has a key that its mapping has, gives the next line's name a value, or leaves before it."""
+    if context.before.string or not only_closers(context):
+        return False
+    if _consists_of_keys(context):
+        key, typed = _key_of(line.whole), "" if line.offset else context.line_before
+        return key is not None and _key_of(typed) is None and key in _beside(text, line, context)
+    below, typed_name = context.line_below, not line.offset and _NAME.match(context.line_before)
+    if depth(line.whole) != depth(below) or context.before.comment or typed_name:
+        return False
+    if _JUMP.match(line.whole):
+        is_last = not text[line.offset :].rstrip().partition("\n")[2]
+        return is_last and _is_reached(below, context)
+    ours, theirs = _NAME.match(line.whole), _NAME.match(below)
+    if ours is None or theirs is None or ours["name"] != theirs["name"]:
+        return False
+    read = re.compile(rf"(?<!\w){re.escape(ours['name'])}(?!\w)")
+    return not read.search(theirs["value"]) and not read.search(text, line.offset + len(line.whole))
+
+
+def _may_be_said(text: str, line: _Line, context: Context) -> bool:
+    """Return whether `_is_said` may become true of an unfinished line."""
+    if context.before.string or not only_closers(context):
+        return False
+    if _consists_of_keys(context):
+        begun = line.whole.strip().strip("\"'")
+        return _key_of(line.whole) is None and any(key.startswith(begun) for key in _beside(text, line, context))
+    is_open = _WORDS.fullmatch(line.whole) and (_NAME.match(context.line_below) or _JUMP.match(line.whole))
+    return bool(is_open) and depth(line.whole) == depth(context.line_below)
+
+
+def _is_reached(below: str, context: Context) -> bool:
+    """Return whether only the line above leads to a line below: neither it nor what a comment is of begins apart."""
+    lines = (line for line in context.following if line.strip())
+    code = next((line for line in lines if not announces(line, context.language)), "")
+    begins_apart = is_clause(code, context.language) or defines_name(code) or _LABEL.fullmatch(code)
+    return code.strip() != "" and depth(code) == depth(below) and not begins_apart
+
+
+@lru_cache(maxsize=2)
+def _consists_of_keys(context: Context) -> bool:
+    """Return whether nearly all lines around a cursor have keys, apart from brackets, comments and items of lists."""
+    around = (*context.near.split("\n")[-_MOST - 1 : -1], *context.following[:_MOST])
+    lines = [line for line in around if _OTHER.match(line) is None]
+    keyed = sum(_key_of(line) is not None and not line.rstrip().endswith((";", "):")) for line in lines)
+    return keyed > 0.9 * len(lines)
+
+
+def _key_of(line: str) -> str | None:
+    """Return the key that a line begins with; None if it has none, or begins an item of a list."""
+    if table := _TABLE.match(line):
+        return table.group()
+    found = None if is_item(line) else _KEY.match(line)
+    return None if found is None else (found[1] or found[2]).strip("\"'")
+
+
+def _beside(text: str, line: _Line, context: Context) -> frozenset[str]:
+    """Return the other keys of the mapping that a line is in; nothing in text of several lines."""
+    typed = context.line_before + text[: line.offset] if line.offset else ""
+    above = context.near[: len(context.near) - len(context.line_before)] + typed
+    below, mark = "\n".join(context.following), row_of(context.language).line_comment
+    if line.whole.startswith("["):
+        return frozenset(_TABLE.findall(f"{above}\n{below}"))
+    keys, end = _level(above, depth(line.whole), mark, upwards=True)
+    return frozenset() if _SCALAR.search(end) else keys | _level(below, depth(line.whole), mark, upwards=False)[0]
+
+
+@lru_cache(maxsize=8)  # a document's lines are the same for every token of a line
+def _level(text: str, level: int, mark: str, *, upwards: bool) -> tuple[frozenset[str], str]:
+    """Return the keys at one level, and the line that ends their mapping; "" if nothing does."""
+    lines, end = text.split("\n"), ""
+    keys = set[str | None]()
+    for line in reversed(lines) if upwards else lines:
+        code = line.strip()
+        if not code or (mark and code.startswith(mark)):
+            continue
+        own = depth(line)
+        if own < level or (own == level and _SEPARATOR.match(code)):
+            if upwards and is_item(line) and own + len(code) - len(code[1:].lstrip()) == level:
+                keys.add(_key_of(line[:own] + " " + line[own + 1 :]))
+            end = line
+            break
+        if own == level:
+            keys.add(_key_of(line))
+    return frozenset(filter(None, keys)), end

@@ -174,14 +174,8 @@ def _again(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tuple[
 def _aligned(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tuple[set[int], set[int]]:
     """Align the end of a text with the beginning of the line's rest: bits in common count, others count against.
 
-    Args:
-        ours: Tokens of the text's last line.
-        rest: The rest of the cursor's line.
-        first: Index of the second token of the text: what follows its first word needs to tell less.
-        bits: How much tokens tell.
-
-    Returns:
-        Indices of tokens from which on enough is in common, and of those from which on enough may be.
+    Return the indices of our tokens from which on enough is in common, and of those from which on enough may be. What
+    follows the text's first word, from the index `first` on, needs to tell less.
     """
     paths: list[_Path] = [(_NOTHING, 0, False)] * len(rest.tokens)
     found, alive = set[int](), set[int]()

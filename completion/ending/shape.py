@@ -110,10 +110,7 @@ def _is_back(context: Context) -> bool:
 def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
     """Return all lines but the first, each level that the text opens indented by one unit of the document.
 
-    Args:
-        lines: Lines of the text, the first one already rewritten.
-        generated: Columns of the first line's indentation before it was rewritten.
-        context: The document around the cursor.
+    The first line is rewritten already; `generated` are the columns that it was indented by before.
     """
     own = leading_blanks(context.line_before + lines[0])
     levels = [(generated, own)]  # (columns in the text, blanks in the document), outermost first

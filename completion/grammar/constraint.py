@@ -11,7 +11,7 @@ from time import perf_counter
 
 from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
 from completion.grammar.grammar import Grammar, Grammars
-from completion.grammar.joined import JoinedCheck, JoinedDocument, line_ends
+from completion.grammar.joined import JoinedDocument, Verdict, line_ends
 from completion.grammar.joining import Joining, Missing
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.parsed_documents import cache_document, skippable_parts
@@ -78,16 +78,8 @@ class GrammarConstraint:
     """The grammar of one request.
 
     Without an acceptor every token passes, and completions are cut only where tree-sitter understands the document
-    around the cursor. Without a grammar nothing is cut.
-
-    Args:
-        grammars: The loaded grammars, which only the caller's thread uses.
-        language: LSP language identifier.
-        prefix: Text before the cursor without the healed run.
-        suffix: Text after the cursor.
-        mode: The user's setting.
-        healed: The healed run, with which the completion begins.
-        parsing: Runs the functions that parse whole documents.
+    around the cursor. Without a grammar nothing is cut. Completions begin with the healed run, which the prefix is
+    without. Only the caller's thread uses the grammars.
 
     Attributes:
         root: Snapshot of the acceptor at the start of the completion; None without an acceptor.
@@ -169,14 +161,12 @@ class GrammarConstraint:
             return snapshot
 
     def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
-        """Return the number of bytes of `middle` to keep so that it adds no errors to the document; 0 if all cuts do.
+        """Return the number of bytes of a completion to keep so that it adds no errors; 0 if all cuts do.
 
-        Args:
-            middle: The completion, including the healed run.
-            replaced: Number of bytes after the cursor that it replaces.
+        It begins with the healed run, and replaces so many bytes after the cursor.
         """
         with self.counters.timed():
-            whole = self._document.passes(JoinedCheck.sound, middle, replaced) or self._is_blind()
+            whole = self._document.verdict(middle, replaced) is Verdict.SOUND or self._is_blind()
             return len(middle) if whole else self._search_cut(middle, replaced)
 
     def sound_when_joined(self, middle: bytes, missing: Missing, replaced: int = 0) -> bool:
@@ -187,16 +177,10 @@ class GrammarConstraint:
     def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
         """Return whether the document has more errors with the completion than without it."""
         with self.counters.timed():
-            return not self._document.passes(JoinedCheck.adds_none, middle, replaced)
+            return self._document.verdict(middle, replaced) is Verdict.ADDS_ERRORS
 
     def growing_cut(self, middle: bytes, known: int, missing: Missing = Missing.NOTHING) -> int:
-        """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound.
-
-        Args:
-            middle: The completion so far, including the healed run.
-            known: Number of bytes that are sound.
-            missing: How much may be missing after them.
-        """
+        """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
             if self._is_blind():
                 return len(middle)
@@ -204,7 +188,7 @@ class GrammarConstraint:
 
     def _is_blind(self) -> bool:
         """Return whether neither the acceptor nor tree-sitter understands what is around the cursor."""
-        return self.root is None and self._document.passes(JoinedCheck.blind)
+        return self.root is None and self._document.is_blind()
 
     def _mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
         if self._joining is None:

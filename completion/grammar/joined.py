@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import cached_property, lru_cache
 from itertools import islice
+from typing import TypeVar
 
-from tree_sitter import Node, Tree
+from tree_sitter import Tree
 
 from completion.errors import ParseLimitError
 from completion.grammar.parsed_documents import ParsedDocument, load_documents
@@ -23,41 +25,33 @@ MAX_JOINED_PARSES = 8
 _MAX_GROWING_PARSES = 2  # the same after one token of an unfinished completion; a later one tries again
 _GROWTH_BYTES = 16  # growth of a line until the document is parsed again
 _KEPT_CHECKS = 4  # of requests, each of which asks several questions
+_T = TypeVar("_T")
 
 
-@dataclass(slots=True)
-class _Joined:
-    """A parsed document with a completion.
+class Verdict(IntEnum):
+    """What a completion does to the errors of its document. Each value includes those below it."""
 
-    Attributes:
-        errors: tree-sitter's ERROR and MISSING nodes.
-        is_sound: Whether there is no error, not even one without a node, such as Go's missing line end.
-        passes: Verdict of the language's own parser; None until it is needed.
+    ADDS_ERRORS = 0
+    ADDS_NONE = 1
+    """There are no more errors than without it."""
+    MENDS = 2
+    """There are fewer errors than without it, or as many, but elsewhere."""
+    SOUND = 3
+    """There is no error, not even one without a node, such as Go's missing line end."""
+
+
+@dataclass(frozen=True)
+class JoinedCheck:
+    """Parses prefix + middle + suffix and compares its errors with those of the document.
+
+    A completion begins at `start`, and replaces the healed run up to the cursor at `end`, in bytes. Python's own
+    compiler is asked, too, if it `has_compiler`.
     """
 
-    middle: bytes
-    replaced: int
-    text: bytes
-    tree: Tree
-    errors: list[Node]
-    is_sound: bool
-    passes: bool | None = None
-
-
-class JoinedCheck:
-    """Parses prefix + middle + suffix and compares its errors with those of the document."""
-
-    def __init__(self, document: ParsedDocument, start: int, end: int, *, has_compiler: bool = False) -> None:
-        """Prepare the check without parsing.
-
-        Args:
-            document: The document without the completion.
-            start: Offset in bytes where the completion begins.
-            end: Offset of the cursor in bytes; the healed run is between `start` and `end`.
-            has_compiler: Whether Python's own compiler is asked, too.
-        """
-        self._document, self._start, self._end, self._has_compiler = document, start, end, has_compiler
-        self._last: _Joined | None = None
+    document: ParsedDocument
+    start: int
+    end: int
+    has_compiler: bool = False
 
     @cached_property
     def errors_before(self) -> int:
@@ -66,68 +60,43 @@ class JoinedCheck:
         Before code on the cursor's line, the word at the cursor may be an error that the completion mends, such as `i`
         in `A i => b`. So there are none if the document is sound without that word.
         """
-        errors = len(errors_of(self._document.tree))
-        if errors and self._start < self._end and self._goes_on():
-            _, tree = self._document.parse_with(self._start, self._end, b"")
+        errors = len(errors_of(self.document.tree))
+        if errors and self.start < self.end and self._goes_on():
+            _, tree = self.document.parse_with(self.start, self.end, b"")
             return errors if tree.root_node.has_error else 0
         return errors
 
     def _goes_on(self) -> bool:
         """Return whether code follows the cursor on its line."""
-        return goes_on(self._document.text[self._end :].partition(b"\n")[0].decode("utf-8", "replace"))
+        return goes_on(self.document.text[self.end :].partition(b"\n")[0].decode("utf-8", "replace"))
 
     def blind(self) -> bool:
         """Return whether the cursor is in or after a part of the document that tree-sitter does not understand.
 
         C's grammar, for example, has no `#ifdef` in a list. Any text there changes the number of errors.
         """
-        node = self._document.tree.root_node.descendant_for_byte_range(max(0, self._end - 1), self._end)
+        node = self.document.tree.root_node.descendant_for_byte_range(max(0, self.end - 1), self.end)
         return any(each.is_error for each in ancestors(node))
 
-    def sound(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has no error with `middle` in place of `replaced` bytes after the cursor."""
-        return self._join(middle, replaced).is_sound and self._passes_joined(middle, replaced)
+    def verdict(self, middle: bytes, replaced: int = 0) -> Verdict:
+        """Return the verdict on the document with `middle` in place of `replaced` bytes after the cursor."""
+        text, tree = self.document.parse_with(self.start, self.end + replaced, middle)
+        found, end = self._by_grammar(text, tree, len(middle)), self.start + len(middle)
+        without = self.document.tree, self.document.text
+        if found and self.has_compiler and not python_passes(tree, text, without, self.start, end):
+            return Verdict.ADDS_ERRORS
+        return found
 
-    def mends(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has no error with `middle`, fewer than without it, or as many, but elsewhere."""
-        joined = self._join(middle, replaced)
-        mended = len(joined.errors) < self.errors_before or (
-            len(joined.errors) == self.errors_before and not self._breaks(joined) and self._is_clean(joined)
-        )
-        return mended and self._passes_joined(middle, replaced)
-
-    def adds_none(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has no more errors with `middle` than without it."""
-        joined = self._join(middle, replaced)
-        added = self._breaks(joined) or len(joined.errors) > self.errors_before
-        return not added and self._passes_joined(middle, replaced)
-
-    def _breaks(self, joined: _Joined) -> bool:
-        """Return whether the document is sound without the completion and has an error with it."""
-        return not joined.is_sound and not self._document.tree.root_node.has_error
-
-    def _is_clean(self, joined: _Joined) -> bool:
-        """Return whether no error is in the completion or touches it."""
-        end = self._start + len(joined.middle)
-        return all(node.start_byte > end or node.end_byte < self._start for node in joined.errors)
-
-    def _join(self, middle: bytes, replaced: int) -> _Joined:
-        """Return the document with `middle`; the last result is cached."""
-        if self._last is None or self._last.middle != middle or self._last.replaced != replaced:
-            text, tree = self._document.parse_with(self._start, self._end + replaced, middle)
-            errors = errors_of(tree)
-            # what is missing can be the end of the file's last line (after C's `#include`), which compilers do not need
-            is_sound = not errors and not (tree.root_node.has_error and text.endswith(b"\n"))
-            self._last = _Joined(middle, replaced, text, tree, errors, is_sound)
-        return self._last
-
-    def _passes_joined(self, middle: bytes, replaced: int) -> bool:
-        """Return the verdict of the language's own parser, if there is one."""
-        joined, without = self._join(middle, replaced), (self._document.tree, self._document.text)
-        if joined.passes is None:
-            end = self._start + len(middle)
-            joined.passes = not self._has_compiler or python_passes(joined.tree, joined.text, without, self._start, end)
-        return joined.passes
+    def _by_grammar(self, text: bytes, tree: Tree, length: int) -> Verdict:
+        """Return tree-sitter's verdict on a document with a completion of so many bytes."""
+        errors, end = errors_of(tree), self.start + length
+        # what is missing can be the end of the file's last line (after C's `#include`), which compilers do not need
+        if not errors and not (tree.root_node.has_error and text.endswith(b"\n")):
+            return Verdict.SOUND
+        if not self.document.tree.root_node.has_error or len(errors) > self.errors_before:
+            return Verdict.ADDS_ERRORS
+        is_elsewhere = all(node.start_byte > end or node.end_byte < self.start for node in errors)
+        return Verdict.MENDS if is_elsewhere or len(errors) < self.errors_before else Verdict.ADDS_NONE
 
 
 @lru_cache(maxsize=_KEPT_CHECKS)
@@ -135,16 +104,17 @@ def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
     return JoinedCheck(load_documents(language).document(text), start, end, has_compiler=row_of(language).indented)
 
 
-def _ask(
-    question: Callable[..., bool], language: str, text: bytes, start: int, end: int, *arguments: bytes | int
-) -> bool:
-    """Return what a method of `JoinedCheck` returns for a document."""
-    return question(_check(language, text, start, end), *arguments)
+def _verdict(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> Verdict:
+    return _check(language, text, start, end).verdict(middle, replaced)
+
+
+def _is_blind(language: str, text: bytes, start: int, end: int) -> bool:
+    return _check(language, text, start, end).blind()
 
 
 @dataclass(slots=True)
 class JoinedDocument:
-    """Runs `JoinedCheck` for one document; after parsing exceeds a bound, every completion passes.
+    """Runs `JoinedCheck` for one document; after parsing exceeds a bound, every completion is sound.
 
     Attributes:
         parsing: Runs the functions that parse.
@@ -163,41 +133,48 @@ class JoinedDocument:
     end: int
     tried: int = -1_000_000
     is_beyond_limit: bool = False
+    _last: tuple[bytes, int, Verdict] | None = None
 
     @property
     def healed_bytes(self) -> int:
         """Length of the healed run."""
         return self.end - self.start
 
-    def passes(self, question: Callable[..., bool], *arguments: bytes | int) -> bool:
-        """Return what a method of `JoinedCheck` returns for arguments; True once parsing has exceeded a bound."""
+    def verdict(self, middle: bytes, replaced: int = 0) -> Verdict:
+        """Return the verdict on the document with a completion; the last one is cached."""
+        if self._last is None or self._last[:2] != (middle, replaced):
+            self._last = middle, replaced, self._parsed(_verdict, middle, replaced, beyond=Verdict.SOUND)
+        return Verdict.SOUND if self.is_beyond_limit else self._last[2]
+
+    def is_blind(self) -> bool:
+        """Return `JoinedCheck.blind`."""
+        return self._parsed(_is_blind, beyond=True)
+
+    def _parsed(self, function: Callable[..., _T], *arguments: bytes | int, beyond: _T) -> _T:
+        """Return what a function says of the document; `beyond` once parsing has exceeded a bound."""
         if not self.is_beyond_limit:
             try:
-                return self.parsing(_ask, question, self.language, self.text, self.start, self.end, *arguments)
+                return self.parsing(function, self.language, self.text, self.start, self.end, *arguments)
             except ParseLimitError:
                 self.is_beyond_limit = True
-        return True
+        return beyond
 
     def first_sound(self, cuts: Iterable[int], middle: bytes, replaced: int = 0) -> int:
         """Return the first of some cuts of `middle` that adds no errors; 0 if none of those that are parsed does."""
         tried = islice(cuts, MAX_JOINED_PARSES)
-        return next((cut for cut in tried if self.passes(JoinedCheck.adds_none, middle[:cut], replaced)), 0)
+        return next((cut for cut in tried if self.verdict(middle[:cut], replaced)), 0)
 
     def growing_cut(self, middle: bytes, known: int, is_joined: Callable[[], bool]) -> int:
         """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
 
         To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
-
-        Args:
-            middle: The unfinished completion.
-            known: Number of its bytes that add none.
-            is_joined: Returns whether the document is sound with it and what is missing; called after an error.
+        If that finds an error, `is_joined` says whether the document is sound with the text and what is missing.
         """
         if len(middle) < self.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, self.tried) :]:
             return known
         self.tried = len(middle)
         offsets = [offset for offset in line_ends(middle) if offset > known]
-        if not self.passes(JoinedCheck.adds_none, middle) and is_joined():
+        if not self.verdict(middle) and is_joined():
             return len(middle)
         return self.first_sound(offsets[:_MAX_GROWING_PARSES], middle) or known
 

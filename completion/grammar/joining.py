@@ -12,7 +12,7 @@ from math import inf
 
 from completion.errors import GrammarBoundError
 from completion.grammar.grammar import Grammar
-from completion.grammar.joined import JoinedCheck, JoinedDocument
+from completion.grammar.joined import JoinedDocument, Verdict
 from completion.grammar.joint import Joint
 from completion.grammar.lr.advance import Snapshot
 from completion.grammar.shortest import MAX_STEPS, Insertion
@@ -49,21 +49,16 @@ class Joining:
         self._joints: dict[int, Joint] = {}
 
     def mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
-        """Return whether the document is as sound as before with a text and what is missing, or it is not known.
+        """Return whether the verdict on the document with a text and what is missing is `MENDS` or `SOUND`, or unknown.
 
-        See `JoinedCheck.mends`.
-
-        Args:
-            middle: The text, with the healed run.
-            missing: How much may be missing. The document's own text before the cursor may lack something, too.
-            replaced: Number of bytes after the cursor that the text replaces.
-            grows: Whether it is not yet known what the text replaces: closers after the cursor, which it has itself.
+        The document's own text before the cursor may lack something, too. While the text grows, it is not yet known
+        what it replaces: closers after the cursor, which it has itself.
         """
         if missing is Missing.NOTHING:
             return False
         try:
             joins = islice(self._joins(middle, missing, replaced, grows=grows), _MAX_JOINS)
-            return any(self._document.passes(JoinedCheck.mends, middle + text, left_out) for text, left_out in joins)
+            return any(self._document.verdict(middle + text, left_out) >= Verdict.MENDS for text, left_out in joins)
         except GrammarBoundError:
             return missing is Missing.ANYTHING
 
@@ -74,10 +69,7 @@ class Joining:
     def cuts(self, middle: bytes, offsets: Sequence[int], replaced: int) -> Iterator[int]:
         """Yield the cuts of a text after which most lines can be read of the text after the cursor, the longest first.
 
-        Args:
-            middle: The text, with the healed run.
-            offsets: Where it may be cut, ascending. At most the last `_CHECKED_CUTS` that a valid file has are tried.
-            replaced: Number of bytes after the cursor that the text replaces.
+        Of the ascending offsets, at most the last `_CHECKED_CUTS` that a valid file has are tried.
         """
         reached, offset, snapshot = list[tuple[int, Snapshot]](), 0, self._root
         with suppress(GrammarBoundError):
@@ -127,9 +119,8 @@ class Joining:
 
     @cached_property
     def _root(self) -> Snapshot | None:
-        """Snapshot where the texts begin: after what is sound of the text before, if that is broken."""
-        before = self._document.text[: self._document.start]
-        return self._sound_root or self._grammar.prefixes.read_sound_lines(before)
+        """Snapshot where the texts begin: after what is sound of the cursor's line, if that is broken."""
+        return self._sound_root or self._grammar.prefixes.read_sound_words(self._document.text[: self._document.start])
 
     @cached_property
     def _own(self) -> Snapshot | None:
@@ -153,7 +144,7 @@ class Joining:
         if self._joint(0).is_broken:
             return 0
         own = list(islice(self._own_insertions(self._joint(0)), _MAX_OWN))
-        sound = (each.cost for each in own if self._document.passes(JoinedCheck.sound, self._begun + each.text))
+        sound = (each.cost for each in own if self._document.verdict(self._begun + each.text) is Verdict.SOUND)
         return next(sound, own[0].cost if own else 0)
 
     def _own_insertions(self, joint: Joint) -> Iterator[Insertion]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from enum import IntEnum
 
 from completion.errors import GrammarBoundError
@@ -29,10 +30,6 @@ class Joint:
     parser is in the state that it has there in the document, all of the rest follows. What is read is cached by line
     and parser state.
 
-    Args:
-        acceptor: Acceptor of the language.
-        suffix: Text after the cursor.
-
     Attributes:
         is_broken: Whether the document's own text before the cursor joins with nothing of it.
     """
@@ -51,47 +48,36 @@ class Joint:
     def refer_to(self, snapshot: Snapshot, level: int) -> None:
         """Take a snapshot that fits for the document as it was: others must end the construct around the cursor alike.
 
-        Args:
-            snapshot: Snapshot before the text after the cursor.
-            level: Depth of the parser's stack at the cursor.
+        The level is the depth of the parser's stack at the cursor.
         """
-        self._reference, current, is_outside = [snapshot], snapshot, False
-        for number in range(1, len(self._lines) + 1):
-            after = self._read(number - 1, current)
-            if after is None:
-                self._broken = number - 1
-                if not any(each.strip() for each in self._lines[: number - 1]):
-                    self._reference, self.is_broken = [], True
-                return
-            self._reference.append(after)
-            current = after
-            if depth(after) < level and is_outside:
-                self._last = number
-                return
-            if depth(after) < level:
-                level, is_outside = depth(after), True
-        if self._is_whole and not self._acceptor.accepts_end(current):
-            self._broken = len(self._lines)
+        is_outside = False
+        for number, current in enumerate(self._snapshots(snapshot)):
+            self._reference.append(current)
+            if depth(current) < level and number:
+                if is_outside:
+                    self._last = number
+                    return
+                level, is_outside = depth(current), True
+        if number < len(self._lines):
+            self._broken = number
+            if not any(each.strip() for each in self._lines[:number]):
+                self._reference, self.is_broken = [], True
+        elif self._is_whole and not self._acceptor.accepts_end(current):
+            self._broken = number
 
     def fit(self, snapshot: Snapshot) -> Fit:
         """Return how well the text after the cursor follows a snapshot."""
-        current, number = snapshot, 0
-        while (found := self._at_line(number, current)) is None:
-            after = self._read(number, current)
-            if after is None:
-                return self._as_far(number, current)
-            current, number = after, number + 1
-        return found
+        for number, current in enumerate(self._snapshots(snapshot)):
+            found = self._at_line(number, current)
+            if found is not None:
+                return found
+        return self._as_far(number, current)
 
     def reach(self, snapshot: Snapshot) -> int:
         """Return how many lines can be read from a snapshot, and one more if that is all and the file may end there."""
-        current = snapshot
-        for number in range(len(self._lines)):
-            after = self._read(number, current)
-            if after is None:
-                return number
-            current = after
-        return len(self._lines) + (not self._is_whole or self._acceptor.accepts_end(current))
+        *_, (number, current) = enumerate(self._snapshots(snapshot))
+        is_all = number == len(self._lines) and (not self._is_whole or self._acceptor.accepts_end(current))
+        return number + is_all
 
     def _at_line(self, number: int, current: Snapshot) -> Fit | None:
         """Return the fit if it is known before a line is read."""
@@ -120,12 +106,17 @@ class Joint:
         word = _WORD.match(self._lines[number])  # the line itself may be broken
         return Fit.BEGUN if word is not None and self._read_text(current, word.group() + b" ") is not None else Fit.NO
 
-    def _read(self, number: int, snapshot: Snapshot) -> Snapshot | None:
-        """Return the snapshot after a line, by its number from 0; None if it cannot follow."""
-        key = (number, snapshot.heads, snapshot.pending)
-        if key not in self._after:
-            self._after[key] = self._read_text(snapshot, self._lines[number])
-        return self._after[key]
+    def _snapshots(self, snapshot: Snapshot) -> Iterator[Snapshot]:
+        """Yield a snapshot before the text after the cursor, and the one after each line that can follow."""
+        yield snapshot
+        for number, line in enumerate(self._lines):
+            key = (number, snapshot.heads, snapshot.pending)
+            if key not in self._after:
+                self._after[key] = self._read_text(snapshot, line)
+            after = self._after[key]
+            if after is None:
+                return
+            yield (snapshot := after)
 
     def _read_text(self, snapshot: Snapshot, text: bytes) -> Snapshot | None:
         try:

@@ -105,15 +105,9 @@ def cache_document(language: str, text: bytes) -> None:
 
 
 def skippable_parts(language: str, document: bytes, length: int) -> list[tuple[int, int]]:
-    """Return the parts of the text before the cursor that the acceptor can skip; none has an error.
+    """Return the parts of the first `length` bytes of a document that the acceptor can skip; none has an error.
 
-    Args:
-        language: LSP identifier of a language with a grammar.
-        document: The whole document.
-        length: Number of its bytes before the cursor.
-
-    Returns:
-        Start and end of each part in bytes, ascending; each part is whole lines.
+    They are whole lines, by start and end in bytes, ascending.
     """
     text, parts = document[:length], list[tuple[int, int]]()
     work = [(load_documents(language).document(document).tree.root_node, 0)]

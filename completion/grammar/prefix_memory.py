@@ -17,7 +17,6 @@ from completion.grammar.lr.advance import Snapshot
 _KEPT_TEXTS = 8  # texts with snapshots, and as many beginnings that were rejected
 MAX_READ_BYTES = 200_000  # bytes read for one prefix: about a second for an unknown text
 _NEAR_BYTES = 2000  # unread bytes that are read rather than searched for parts to skip: about 15 ms
-_MAX_BROKEN_BYTES = 20_000  # bytes of a broken text that are read to join a completion with what follows it
 _WORD_START = re.compile(rb"\A|\b\w|[^\w\s]|\Z")
 _PIECE_BYTES = 1024  # bytes read between two checks of the cancel token
 _CHUNK_BYTES = 512  # distance between snapshots far from the cursor
@@ -84,7 +83,6 @@ class PrefixMemory:
         self._acceptor = acceptor
         self._known: deque[_Known] = deque(maxlen=_KEPT_TEXTS)
         self._broken: deque[bytes] = deque(maxlen=_KEPT_TEXTS)
-        self._mended = (b"", acceptor.start())  # the last broken text's whole lines, and the snapshot after them
 
     @property
     def size_bytes(self) -> int:
@@ -116,26 +114,20 @@ class PrefixMemory:
                 return after
         return None
 
-    def read_sound_lines(self, text: bytes) -> Snapshot | None:
-        """Return the snapshot after a broken text without what cannot follow: lines, and the last line's first words.
+    def read_sound_words(self, text: bytes) -> Snapshot | None:
+        """Return the snapshot after a text whose last line is broken, without the line's first words.
 
-        None if too much of the text is unread.
+        None if a line above it is broken or unread: what is wrong there says nothing about the last line.
 
         Raises:
             GrammarBoundError: The text exceeds a bound of the parser.
         """
         _, known = self._resume(text)
         offset, snapshot = known.offsets[-1], known.snapshots[-1]
-        if len(self._mended[0]) > offset and text.startswith(self._mended[0]):
-            offset, snapshot = len(self._mended[0]), self._mended[1]
-        if len(text) - offset > _MAX_BROKEN_BYTES:
+        if offset <= text.rfind(b"\n"):
             return None
-        *lines, last = re.split(rb"(?<=\n)", text[offset:])
-        for line in lines:
-            snapshot = self._acceptor.read(snapshot, line) or snapshot
-        self._mended = text[: len(text) - len(last)], snapshot
-        starts = (match.start() for match in _WORD_START.finditer(last))
-        return next(filter(None, (self._acceptor.read(snapshot, last[start:]) for start in starts)), None)
+        starts = (match.start() for match in _WORD_START.finditer(text[offset:]))
+        return next(filter(None, (self._acceptor.read(snapshot, text[offset + start :]) for start in starts)), None)
 
     def _resume(self, text: bytes) -> tuple[_Known | None, _Known]:
         """Return the cached text with the longest common beginning, and its snapshots up to there; else the start."""

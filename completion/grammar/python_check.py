@@ -39,13 +39,9 @@ def _query(language: Language) -> Query:
 
 
 def _without_newer_syntax(tree: Tree, text: bytes, start: int, end: int) -> bytes:
-    """Return the text from `start` to `end` in syntax that the interpreter can read; each line keeps its number.
+    """Return the bytes of a file from `start` to `end` in syntax that the interpreter can read.
 
-    Args:
-        tree: tree-sitter's tree of `text`; its parts with errors stay as they are.
-        text: A whole Python file.
-        start: Offset in bytes.
-        end: Offset in bytes.
+    Each line keeps its number. Parts of the tree with errors stay as they are.
     """
     cursor = QueryCursor(_query(tree.language))
     cursor.set_byte_range(start, end)
@@ -62,14 +58,8 @@ def _without_newer_syntax(tree: Tree, text: bytes, start: int, end: int) -> byte
 def python_passes(tree: Tree, text: bytes, without: tuple[Tree, bytes], start: int, end: int) -> bool:
     """Return whether Python's compiler finds no error before the first one of the document without the completion.
 
-    It names one error only, and may name it on a later line than the one that causes it.
-
-    Args:
-        tree: tree-sitter's tree of the document with the completion.
-        text: The document with the completion.
-        without: The same without it.
-        start: Where the completion begins.
-        end: Where it ends.
+    It names one error only, and may name it on a later line than the one that causes it. The completion is between the
+    bytes `start` and `end` of the text.
     """
     first, last = _block_around(tree.root_node, start, end)
     first = text.rfind(b"\n", 0, first) + 1

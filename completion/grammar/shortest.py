@@ -74,11 +74,6 @@ class Shortest:
 
         Those after which only its first lines follow, where it cannot be read to the end, come last.
 
-        Args:
-            snapshot: Snapshot before the insertion.
-            joint: The text after the cursor.
-            max_steps: Maximum number of steps of the search.
-
         Raises:
             GrammarBoundError: The search would take more steps, so there may be more insertions.
         """

@@ -45,14 +45,7 @@ class Way(NamedTuple):
 
 
 class Ways:
-    """A search for the cheapest ways to some terminals.
-
-    Args:
-        tables: The grammar's tables.
-        rests: The cheapest rests of the grammar's items.
-        firsts: The ways to each of the terminals that may follow.
-        visits: Maximum number of ways to the same stack that are followed.
-    """
+    """A search for the cheapest ways to some terminals, which follows so many visits of the same stack."""
 
     def __init__(self, tables: Tables, rests: CheapestRests, firsts: Sequence[WaysTo], visits: int) -> None:
         self._tables, self._rests, self._firsts, self._max_visits = tables, rests, firsts, visits

@@ -16,7 +16,7 @@ from completion.cancellation import CancelToken
 from completion.decoding.constraints import FREE, Constraints
 from completion.decoding.decoder import Decoder
 from completion.edits import MAX_LINE_CHARACTERS, LineEdit, NextEditRequest, common_length
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.ending.unsafe import unsafe
 from completion.model.loading import LoadedModel
 from completion.next_edit.candidates import MAX_EDITS

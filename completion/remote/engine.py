@@ -19,7 +19,7 @@ from completion.decoding.constraints import Constraints, ConstraintState, open_g
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
 from completion.edits import NextEditRequest, NextEdits
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.errors import ConfigurationError, PromptTooLongError, RemoteServerError
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer

@@ -122,7 +122,7 @@ class BlockEnd:
         text = line.strip()
         if text and depth(line) >= max(floor, 1):
             return None
-        if self._within_expression(earlier) or self._within_environment(earlier) or self._within_body(earlier):
+        if self._within(earlier):
             return None
         if not text:
             ends = self._statement_end is not None or (floor == 0 and not earlier.rstrip().endswith(_OPENERS))
@@ -134,19 +134,18 @@ class BlockEnd:
             return kept_end
         return None if last or text.endswith(_OPENERS) else len(earlier) + len(line.rstrip())
 
-    def _within_expression(self, code: str) -> bool:
-        """Return whether a line after `code` continues an expression, a string or a heredoc."""
+    def _within(self, code: str) -> bool:
+        """Return whether a line after `code` may have any indentation.
+
+        It does if it continues an expression, a string or a heredoc, or is in an environment of LaTeX, or in a body
+        between two `$$`, whose statements have semicolons too.
+        """
         found = self._lexer.scan(code)
-        return bool(found.string) or found.in_heredoc or any(bracket.character != "{" for bracket in found.open)
-
-    def _within_environment(self, code: str) -> bool:
-        """Return whether a line after `code` is in an environment of LaTeX, whose lines are often not indented."""
+        if found.string or found.in_heredoc or any(bracket.character != "{" for bracket in found.open):
+            return True
         begun = self._line_before + code if self._unclosed and self._line_before.strip() else code
-        return self._row.environment is not None and begun.count(r"\begin{") > begun.count(r"\end{")
-
-    def _within_body(self, code: str) -> bool:
-        """Return whether a line after `code` is in a body between two `$$`, whose statements have semicolons too."""
-        return (self._in_body + self._marks(code)) % 2 == 1
+        in_environment = self._row.environment is not None and begun.count(r"\begin{") > begun.count(r"\end{")
+        return in_environment or (self._in_body + self._marks(code)) % 2 == 1
 
     def _marks(self, code: str) -> int:
         """Return the number of marks beside bodies in code."""
@@ -187,10 +186,7 @@ class BlockEnd:
 def _unclosed_head(before: str, below: Sequence[str], language: str) -> str:
     """Return the line that the cursor is on or directly inside of, if the document lacks what closes it; "" if not.
 
-    Args:
-        before: Text before the cursor.
-        below: Lines below the cursor's that are not blank.
-        language: LSP language identifier.
+    The lines below are those that are not blank.
     """
     own = before[before.rfind("\n") + 1 :]
     own = own if own.strip() else line_around(before)
@@ -208,9 +204,6 @@ def _unclosed_head(before: str, below: Sequence[str], language: str) -> str:
 def block_end_at(prefix: str, suffix: str, language: str) -> BlockEnd:
     """Return what finds the end of the block at a cursor; it is asked about the same growing text again and again.
 
-    Args:
-        prefix: Text before the cursor, or its last part, which begins in code.
-        suffix: Text after the cursor.
-        language: LSP language identifier.
+    The prefix may be its last part, which begins in code.
     """
     return BlockEnd(prefix, suffix, language)

@@ -44,12 +44,6 @@ def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str)
     indentation, as a class whose header goes on in a second line. If closers are missing, the innermost openers of the
     cursor's line stay unmatched, because that line is being typed. So does the innermost opener of a block that is
     indented like the block around it, as a namespace's, if other code with that indentation precedes the closer.
-
-    Args:
-        before: Scan of `before_text`.
-        after: Scan of `after_text`.
-        before_text: Text that ends at the cursor.
-        after_text: Text that begins at the cursor.
     """
     line_end = (after_text + "\n").index("\n")
     near = [closer for closer in after.unopened if closer.offset < line_end]
@@ -78,13 +72,7 @@ def _openers(found: Iterable[Bracket], text: str) -> Iterator[OpenBracket]:
 
 
 def _head(text: str, around: int, opener: int) -> str:
-    """Return the blanks of the line where an opener's statement begins.
-
-    Args:
-        text: Text with the opener.
-        around: Offset of the bracket around the statement, which begins below it; -1 for none.
-        opener: Offset of the opener.
-    """
+    """Return the blanks of the line where an opener's statement begins, below the bracket around it (-1 for none)."""
     *above, own = text[text.rfind("\n", 0, max(around, 0)) + 1 : opener].split("\n")
     for line in reversed(above if around < 0 else above[1:]):
         if not line.strip() or line.rstrip().endswith(_STATEMENT_ENDS):

@@ -65,11 +65,7 @@ def depth(line: str) -> int:
 
 
 def line_around(before: str) -> str:
-    """Return the nearest line above the cursor's that is indented less; "" if there is none.
-
-    Args:
-        before: Text before the cursor.
-    """
+    """Return the nearest line above the cursor's that is indented less; "" if there is none."""
     above, _, own = before.rpartition("\n")
     level = depth(own + "|")
     return next((line for line in reversed(above.split("\n")) if line.strip() and depth(line) < level), "")

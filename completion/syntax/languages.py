@@ -33,12 +33,7 @@ def grammars_to_install() -> list[str]:
 
 
 def true_language(language: str, *parts: str) -> str:
-    """Return the language of a document; corrects editors that take Objective-C headers for C or C++.
-
-    Args:
-        language: LSP language identifier from the editor.
-        parts: The document's text in any number of parts.
-    """
+    """Return the language of a document in parts; corrects editors that take Objective-C headers for C or C++."""
     other = row_of(language).may_be
     signs = row_of(other).signs if other else None
     if signs is not None and any(signs.search(part) for part in parts):

@@ -98,14 +98,7 @@ class Span(NamedTuple):
 
 
 class Reading:
-    """Reads a text on from a state, to its end.
-
-    Args:
-        lexicon: What is read of the language.
-        text: The text.
-        start: What is known of the text up to an offset.
-        unopened: Offsets of the closers without an opener up to there, to which further ones are added.
-    """
+    """Reads a text on from a state, to its end; adds to the offsets of the closers without an opener up to there."""
 
     def __init__(self, lexicon: Lexicon, text: str, start: State, unopened: list[int]) -> None:
         self._lexicon, self._text = lexicon, text

@@ -58,10 +58,7 @@ def may_be_modifiers(line: str) -> bool:
 def opens_words(line: str, language: str, *, ended: bool = False) -> bool:
     """Return whether a line begins, with words, what lines below it end: `if x; then`, `def f`.
 
-    Args:
-        line: A whole line, or one that is being typed.
-        language: LSP language identifier.
-        ended: Whether nothing else may belong to the line.
+    It may still be typed; `ended` asks whether nothing else may belong to it.
     """
     head, ending = row_of(language).opening, row_of(language).opening_end
     text = _without_comment(line, language).strip()

@@ -10,7 +10,7 @@ from completion.decoding.constraints import open_grammar
 from completion.decoding.joint_passes import JointPasses
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.model.loading import LoadedModel
 from completion.next_edit.candidates import replaced_lines
 from completion.prompt.fim_format import detect_format

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 from completion.cancellation import CancelToken
 from completion.decoding.step_costs import make_drafters
 from completion.decoding.stop_rules import StopRules
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.engine import Engine
 from completion.instruct import edit_request, edited_code, fence_of, instruct_request
 from completion.model.loading import load_model

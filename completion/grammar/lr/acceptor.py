@@ -55,11 +55,7 @@ class Acceptor:
             self._probed.clear()
 
     def advance(self, snapshot: Snapshot, data: bytes) -> Snapshot | None:
-        """Return the snapshot after `data`; None if no valid file continues with it.
-
-        Args:
-            snapshot: Snapshot to start from; unchanged except for its cache of results.
-            data: Any bytes; they may end inside a lexeme or a character.
+        """Return the snapshot after any bytes, which may end inside a character; None if no valid file continues so.
 
         Raises:
             GrammarBoundError: The text exceeds a bound of the parser.
@@ -94,17 +90,12 @@ class Acceptor:
             return False
         if self._takes(stacks, lexeme.symbol, lexeme.keyword):
             return True
-        if self._starts_literal(stacks, unfinished):
+        if any(self._takes(stacks, literal) for literal in self.literals.beginning_with(unfinished)):
             return True
         return any(self._takes(stacks, *found) for found in self._probe(head, mode, unfinished))
 
-    def _takes(self, stacks: StackSet, symbol: int, keyword: int) -> bool:
+    def _takes(self, stacks: StackSet, symbol: int, keyword: int = 0) -> bool:
         return symbol == NO_SYMBOL or self.machine.step(stacks, symbol, keyword).after is not None
-
-    def _starts_literal(self, stacks: StackSet, unfinished: bytes) -> bool:
-        """Return whether `unfinished` begins a keyword or operator that the stacks accept."""
-        symbols = self.literals.beginning_with(unfinished)
-        return any(self._takes(stacks, symbol, 0) for symbol in symbols)
 
     def _probe(self, head: Head, mode: LexMode, unfinished: bytes) -> list[tuple[int, int]]:
         """Return each (symbol, keyword) that `unfinished` plus one character can be; `NO_SYMBOL` if undecided."""

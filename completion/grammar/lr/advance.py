@@ -37,14 +37,7 @@ class LayoutRule:
         return ()
 
     def after(self, state: object, lexeme: Lexeme, text: bytes, column: int) -> object | None:  # noqa: ARG002
-        """Return the state after a lexeme; None if the lexeme's position is invalid.
-
-        Args:
-            state: State before the lexeme.
-            lexeme: A lexeme of `text`.
-            text: The text that is being read.
-            column: Column of the text's first byte in its line.
-        """
+        """Return the state after a lexeme of a text; None if its position is invalid. The text begins in a column."""
         return state
 
     def between(self, state: object, terminals: Sequence[int]) -> tuple[bytes, object]:  # noqa: ARG002
@@ -95,14 +88,6 @@ Viable = Callable[[Head, LexMode, Lexeme, bytes, int], bool]
 
 class Advance:
     """A work list of heads, ordered by offset so that equal heads merge before they step.
-
-    Args:
-        lexer: Lexer of the language.
-        machine: Stack machine of the grammar.
-        layout: Layout rule of the language.
-        snapshot: Snapshot to start from.
-        data: Bytes after the snapshot's text.
-        final: Whether the text ends after `data`.
 
     Attributes:
         accepted: Whether the text is a complete file; only with `final`.
@@ -174,15 +159,11 @@ class Advance:
             part = Head(head.offset, stacks, head.scanner_state, head.layout)
             if lexeme.touched_end and not self._final:
                 self._waiting.append((part, mode, lexeme))
-            else:
-                self._take(part, mode, lexeme)
-
-    def _take(self, head: Head, mode: LexMode, lexeme: Lexeme) -> None:
-        """Shift a lexeme; skip an empty extra that changes nothing, because it would repeat forever."""
-        if lexeme.idle and self._machine.takes_as_extra(head.stacks, lexeme.symbol):
-            plain = LexMode(mode.lex_state, 0, mode.reserved_set)
-            lexeme = self._lexer.lex(plain, head.offset, head.scanner_state)
-        self._shift(head, lexeme)
+                continue
+            if lexeme.idle and self._machine.takes_as_extra(stacks, lexeme.symbol):  # which would repeat forever
+                plain = LexMode(mode.lex_state, 0, mode.reserved_set)
+                lexeme = self._lexer.lex(plain, head.offset, head.scanner_state)
+            self._shift(part, lexeme)
 
     def _shift(self, head: Head, lexeme: Lexeme) -> None:
         if lexeme.symbol == NO_SYMBOL:

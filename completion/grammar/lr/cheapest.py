@@ -49,13 +49,7 @@ class _Edges(NamedTuple):
 
 
 class WaysTo:
-    """The cheapest ways from each state to one terminal.
-
-    Args:
-        there: States that the terminal can follow.
-        edges: Transitions on the ways.
-        state_count: Number of states.
-        cheapest: Returns the cheapest terminals of a symbol.
+    """The cheapest ways from each state to one terminal, which can follow the states `there`.
 
     Attributes:
         distances: Each state's cost of the cheapest terminals before it; at least `FAR` where nothing leads to it.
@@ -99,10 +93,7 @@ class WaysTo:
 class CheapestRests:
     """The cheapest rests of one grammar's items, and the cheapest ways from a state to a terminal.
 
-    Args:
-        tables: The grammar's tables.
-        costs: Cost of each terminal; negative for one that cannot be inserted.
-        layout: The language's layout rule, which bars some ways through the tables.
+    The cost of a terminal is negative if it cannot be inserted. The layout rule bars some ways through the tables.
     """
 
     def __init__(self, tables: Tables, costs: Sequence[int], layout: LayoutRule) -> None:

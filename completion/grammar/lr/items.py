@@ -48,11 +48,7 @@ class Transitions(NamedTuple):
 class Items:
     """The items of a grammar, those with the most symbols on the stack first, then by state and symbol.
 
-    Args:
-        graph: The grammar's transitions and reductions.
-        costs: Cost of each terminal; negative for one that cannot be inserted.
-        state_count: Number of states.
-        symbol_count: Number of symbols.
+    The cost of a terminal is negative if it cannot be inserted.
 
     Attributes:
         state: State of each item.  # [items]

@@ -90,12 +90,7 @@ class Lexer:
             self.initial_state = self._buffer.raw[: serialize(int(w[at.PAYLOAD]), self._buffer)]
 
     def load(self, text: bytes, column: int) -> None:
-        """Set the text.
-
-        Args:
-            text: UTF-8 text that does not end inside a character.
-            column: Column of the text's first character in its line, in code points.
-        """
+        """Set the text: UTF-8 that does not end inside a character, and begins in a column, in code points."""
         self._text = ctypes.c_char_p(text)  # keeps the bytes alive
         w = self._words
         w[at.TEXT] = ctypes.cast(self._text, ctypes.c_void_p).value or 0

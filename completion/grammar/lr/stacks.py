@@ -98,12 +98,7 @@ class StackMachine:
         return stacks.groups
 
     def step(self, stacks: StackSet, symbol: int, keyword: int = 0) -> Step:
-        """Shift a lookahead after every reduction that it allows.
-
-        Args:
-            stacks: Stacks to start from.
-            symbol: Terminal symbol.
-            keyword: Keyword symbol of a word token that is also a keyword; 0 otherwise.
+        """Shift a lookahead after every reduction that it allows; the keyword is that of a word that is also one, or 0.
 
         Raises:
             GrammarBoundError: The lookahead needs more reductions than the maximum.

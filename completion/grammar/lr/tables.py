@@ -125,10 +125,7 @@ class Tables:
     """
 
     def __init__(self, language_address: int) -> None:
-        """Read the structure.
-
-        Args:
-            language_address: Address of a `TSLanguage`, which must stay alive (grammar packages hold it statically).
+        """Read the `TSLanguage` at an address, which must stay alive (grammar packages hold it statically).
 
         Raises:
             GrammarUnsupportedError: The ABI version is not one of `SUPPORTED_ABI`.

@@ -14,7 +14,7 @@ from completion.decoding.constraints import open_grammar
 from completion.decoding.decoder import Step
 from completion.decoding.run_record import RunRecord
 from completion.decoding.task import Task
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.ending.rule import DropReason
 from completion.request import CompletionRequest, GrammarMode, Mode
 from drafting.verifier import MODEL

@@ -4,7 +4,7 @@ import pytest
 
 from completion.decoding.output_text import OutputText
 from completion.decoding.stop_rules import MAX_BLANK_TOKENS, StopRules
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.request import CompletionRequest, StopReason
 
 ITEMS = "jobs:\n  test:\n    steps:\n      - run: make\n        "

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from benchmarks.early_stop import Sample, effect, learn, stop_at
 from completion.decoding.output_text import OutputText
 from completion.decoding.stop_rules import StopRules
+from completion.ending.context import cursor_context
 from completion.ending.early_stop import EarlyStop
-from completion.ending.mode import cursor_context
 from completion.request import CompletionRequest, StopReason
 
 STOP = EarlyStop(((3, -1.0), (6, -0.5)))

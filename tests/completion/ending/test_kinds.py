@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from completion.decoding.stop_rules import StopRules
-from completion.ending.context import Context
+from completion.ending.context import Context, cursor_context
 from completion.ending.decision import finished, shown, stop
-from completion.ending.mode import cursor_context
 from completion.ending.rule import DropReason
 from completion.request import CompletionRequest, Mode, StopReason, Suggestion
 from completion.syntax.brackets import scan

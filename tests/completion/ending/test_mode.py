@@ -2,7 +2,7 @@
 
 import pytest
 
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.prompt.line_endings import normalised
 from completion.request import CompletionRequest, Mode
 

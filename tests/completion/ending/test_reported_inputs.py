@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from completion.decoding.stop_rules import StopRules
+from completion.ending.context import cursor_context
 from completion.ending.decision import finished, shown
-from completion.ending.mode import cursor_context
 from completion.ending.rule import DropReason
 from completion.request import CompletionRequest, Suggestion
 

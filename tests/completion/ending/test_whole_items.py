@@ -5,9 +5,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from completion.decoding.stop_rules import StopRules
+from completion.ending.context import cursor_context
 from completion.ending.decision import committed, finished
 from completion.ending.decision import shown as shown_part
-from completion.ending.mode import cursor_context
 from completion.ending.rule import DropReason, Stop
 from completion.request import CompletionRequest, Suggestion
 

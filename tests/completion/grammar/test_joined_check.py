@@ -5,7 +5,7 @@ import random
 import pytest
 
 from completion.grammar.constraint import GrammarConstraint
-from completion.grammar.joined import JoinedCheck
+from completion.grammar.joined import JoinedCheck, Verdict
 from completion.grammar.joining import Missing
 from completion.grammar.parsed_documents import load_documents
 from completion.request import GrammarMode
@@ -55,8 +55,7 @@ def test_added_errors_equal_those_of_a_parse_from_scratch(language):
         middle = rng.choice([b")", b"x", b" {", b"\n", b'"', b"1 1", b"\xc3\xa9"])
         check = JoinedCheck(documents.document(text), at, at)
         is_broken = parse(text[:at] + middle + text[at:], language).root_node.has_error
-        assert check.adds_none(middle) != is_broken
-        assert check.mends(middle) == check.sound(middle) == (not is_broken)
+        assert check.verdict(middle) is (Verdict.ADDS_ERRORS if is_broken else Verdict.SOUND)
 
 
 def test_a_missing_line_end_is_an_error_although_the_tree_has_no_node_for_it():
@@ -140,14 +139,13 @@ def test_text_does_not_take_the_place_of_an_error_at_the_cursor_by_another_one()
     text = b"function f() {\n  g(\n}\n"
     at = text.index(b"g(") + len(b"g(")
     check = JoinedCheck(load_documents("typescript").document(text), at, at)
-    assert check.mends(b"a)")
-    assert not check.mends(b"a b)")
+    assert check.verdict(b"a)") >= Verdict.MENDS
+    assert check.verdict(b"a b)") < Verdict.MENDS
 
 
 def test_what_is_missing_at_the_start_of_a_file_is_an_error():
     check = JoinedCheck(load_documents("go").document(b""), 0, 0)
-    assert not check.adds_none(b"= x")
-    assert not check.sound(b"= x")
+    assert check.verdict(b"= x") is Verdict.ADDS_ERRORS
 
 
 @pytest.mark.parametrize("word", ["i", "if"])
@@ -156,9 +154,8 @@ def test_before_code_the_word_at_the_cursor_is_no_error_that_another_one_may_rep
     before, after = "fn f(a: A) {\n    match a {\n        A::B ", "=> d(),\n    }\n}\n"
     text, start = (before + word + after).encode(), len(before)
     check = JoinedCheck(load_documents("rust").document(text), start, start + len(word))
-    assert not check.adds_none(b"if c() => d(),")
-    assert check.adds_none(b"if c() ")
-    assert check.mends(b"if c() ")
+    assert check.verdict(b"if c() => d(),") is Verdict.ADDS_ERRORS
+    assert check.verdict(b"if c() ") >= Verdict.MENDS
 
 
 @pytest.mark.parametrize(
@@ -176,7 +173,7 @@ def test_before_code_the_word_at_the_cursor_is_no_error_that_another_one_may_rep
 def test_what_python_refuses_because_of_a_completion_is_its_error_on_whatever_line_it_is_named(before, middle, after):
     document = (before + after).encode()
     check = JoinedCheck(load_documents("python").document(document), len(before), len(before), has_compiler=True)
-    assert not check.adds_none(middle.encode())
+    assert check.verdict(middle.encode()) is Verdict.ADDS_ERRORS
 
 
 @pytest.mark.parametrize(
@@ -193,4 +190,4 @@ def test_what_python_refuses_because_of_a_completion_is_its_error_on_whatever_li
 def test_what_python_refuses_without_a_completion_is_no_error_of_it(before, middle, after):
     document = (before + after).encode()
     check = JoinedCheck(load_documents("python").document(document), len(before), len(before), has_compiler=True)
-    assert check.adds_none(middle.encode())
+    assert check.verdict(middle.encode()) >= Verdict.ADDS_NONE

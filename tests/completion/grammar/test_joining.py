@@ -7,7 +7,7 @@ import pytest
 
 from completion.decoding.constraints import open_grammar
 from completion.decoding.finishing import Finisher
-from completion.ending.mode import cursor_context
+from completion.ending.context import cursor_context
 from completion.ending.rule import DropReason
 from completion.prompt.healing import HealedPrefix
 from completion.request import CompletionRequest, StopReason, Suggestion
