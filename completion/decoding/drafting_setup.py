@@ -9,7 +9,7 @@ from pathlib import Path
 from completion.decoding.step_costs import load_or_measure_costs
 from completion.model.loading import LoadedModel
 from completion.paths import state_dir
-from drafting.learned_state import load_calibration, save_calibration
+from drafting.calibration import load_calibration, save_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import common_recycling
 
