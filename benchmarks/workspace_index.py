@@ -32,8 +32,8 @@ from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
 from completion.request import CompletionEvent, CompletionRequest, Mode, WorkspaceFile, WorkspaceUpdate
 from drafting.arrays import IntArray
+from drafting.calibration import default_calibration
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from drafting.sources.ngram_index import MAX_MATCH
 from drafting.sources.prompt_lookup import continuations_scratch, rank_continuations

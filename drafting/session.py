@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from drafting.arrays import FloatArray, IntArray
-from drafting.calibration import NAMES, CalibrationArrays
+from drafting.calibration import NAMES, CalibrationArrays, default_calibration
 from drafting.candidate_pool import empty_pool, lay_out, learn_path
 from drafting.draft_budget import ALONE, SharedStep, StepCosts
 from drafting.draft_tree import DraftTree
-from drafting.learned_state import default_calibration
 from drafting.sources.ngram_index import GAP, MAX_MATCH
 from drafting.sources.ngram_model import NgramModel
 from drafting.sources.prompt_lookup import PromptLookup

@@ -28,8 +28,7 @@ from completion.decoding.step_costs import measure_costs
 from completion.engine import Engine, product_settings
 from completion.model.loading import LoadedModel, load_model
 from completion.request import CompletionRequest, Statistics
-from drafting.calibration import NAMES
-from drafting.learned_state import default_calibration
+from drafting.calibration import NAMES, default_calibration
 from drafting.session import Drafters, DraftingSession
 from drafting.sources.token_recycling import RecyclingArrays, common_recycling
 

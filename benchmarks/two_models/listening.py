@@ -15,9 +15,9 @@ from completion.memory import Held
 from completion.model.causal_model import CausalModel, KVCache, Logits, ScorePass
 from completion.model.loading import LoadedModel
 from drafting.arrays import FloatArray, IntArray
+from drafting.calibration import default_calibration
 from drafting.draft_budget import ALONE, SharedStep
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.learned_state import default_calibration
 from drafting.session import Drafters, DraftingSession
 from drafting.sources.token_recycling import common_recycling
 from drafting.verifier import AcceptedPath

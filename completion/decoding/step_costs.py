@@ -18,9 +18,9 @@ from completion.model.choice import Measured, measured_folder
 from completion.model.int8.worker_threads import usable_threads
 from completion.model.loading import LoadedModel
 from completion.paths import state_dir, version
+from drafting.calibration import load_calibration, save_calibration
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT
-from drafting.learned_state import load_calibration, save_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import common_recycling
 from drafting.state_files import StateFileError, read_state, write_state

@@ -17,8 +17,8 @@ from completion.prompt.fim_format import detect_format
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionRequest, Mode
+from drafting.calibration import default_calibration
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from tests.completion.grammar.acceptors import GRAMMARS
 from tests.tiny_models import STACK

@@ -11,9 +11,18 @@ import numpy as np
 import pytest
 
 from completion.memory import resident_bytes
-from drafting.calibration import CLASSES, SOURCES, WEIGHT_SETS, CalibrationArrays, learn, probability
+from drafting.calibration import (
+    CLASSES,
+    SOURCES,
+    WEIGHT_SETS,
+    CalibrationArrays,
+    default_calibration,
+    learn,
+    load_calibration,
+    probability,
+    save_calibration,
+)
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import default_calibration, load_calibration, save_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import (
     ALONE,

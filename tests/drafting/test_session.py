@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drafting.calibration import NAMES
+from drafting.calibration import NAMES, default_calibration
 from drafting.draft_budget import SharedStep, StepCosts
 from drafting.draft_tree import ROOT, DraftTree
-from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import ALONE, find_row
 from drafting.verifier import MODEL, AcceptedPath, accept_path

@@ -15,7 +15,7 @@ from completion.host.process.log import configure_log
 from completion.model.choice import Measured
 from completion.model.tokenizer import CodeTokenizer
 from completion.model.tokens import stored
-from drafting.learned_state import default_calibration, load_calibration, save_calibration
+from drafting.calibration import default_calibration, load_calibration, save_calibration
 from drafting.machine_code.image import Code, is_whole, read_image, write_image
 from drafting.state_files import read_state, write_state
 from lsp_server.messages import OffScope

@@ -42,6 +42,6 @@ ENGINE_POINTS = (
     "completion.cache.kv_session:KVSession.prepare",
     "completion.decoding.task:Task.finish",
     "completion.engine:Engine.forget",
-    "drafting.learned_state:save_calibration",
+    "drafting.calibration:save_calibration",
 )
 """Points that only a host with a real model passes."""

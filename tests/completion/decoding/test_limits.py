@@ -16,8 +16,8 @@ from completion.engine import Engine, EngineSettings
 from completion.model.causal_model import ScorePass
 from completion.prompt.pace import COLD_PROMPT_S, PromptBudget, PromptPace
 from completion.request import CompletionRequest, GrammarMode
+from drafting.calibration import default_calibration
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 
 PROCESSOR = StepCosts({0: 21.0, 4: 31.0, 8: 42.0, 16: 66.0}, PROCESSOR_NODES)

@@ -4,8 +4,8 @@ import pytest
 
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
 from completion.workspace.workspaces import PIECE_CHARACTERS, Workspaces
+from drafting.calibration import default_calibration
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 
 

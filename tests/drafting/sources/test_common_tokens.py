@@ -9,8 +9,8 @@ import pytest
 
 from completion.model.store.model_store import prepare
 from completion.model.tokenizer import CodeTokenizer
+from drafting.calibration import default_calibration
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from drafting.sources.token_recycling import ALONE, common_recycling, find_row
 

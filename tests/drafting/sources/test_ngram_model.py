@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from drafting.calibration import default_calibration
 from drafting.draft_budget import StepCosts
-from drafting.learned_state import default_calibration
 from drafting.session import Drafters
 from drafting.sources.ngram_model import ORDER_WEIGHTS
 
