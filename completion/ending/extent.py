@@ -102,7 +102,7 @@ def line_end(text: str, context: Context) -> int | None:
     start, end = code
     line = text[start:end] if start else context.line_before + text[:end]
     own = depth(line)
-    while _lacks_body(line, context):
+    while opens_body(line, context.language) and not _goes_on_below(line, context):
         after = context.block_end(text, end)
         if after is None:
             return None
@@ -172,11 +172,6 @@ def code_line(text: str, context: Context) -> tuple[int, int] | None:
             return start, end
         start = end + 1
     return None
-
-
-def _lacks_body(line: str, context: Context) -> bool:
-    """Return whether a whole line opens a block or an element that has no body below the cursor."""
-    return opens_body(line, context.language) and not _goes_on_below(line, context)
 
 
 def _goes_on_below(line: str, context: Context) -> bool:

@@ -57,7 +57,7 @@ def _first_unsafe(text: str, context: Context) -> int | None:
             (kind, _word_start(line, match.start()) - cursor)
             for kind, pattern in constructs(context.language)
             for match in pattern.finditer(line)
-            if match.end() > cursor and _act(match) >= cursor
+            if match.end() > cursor and match.start("act" if "act" in pattern.groupindex else 0) >= cursor
         ]
     whole, cursor = _around(text, context)
     found += [
@@ -78,11 +78,6 @@ def _around(text: str, context: Context) -> tuple[str, int]:
     """Return a text after what stands before it, where a call may begin, and the cursor's offset there."""
     before = context.near[-LINE_CHARACTERS:]
     return before + text, len(before)
-
-
-def _act(match: re.Match[str]) -> int:
-    """Return the offset of the decisive part of a construct."""
-    return match.start("act" if "act" in match.re.groupindex else 0)
 
 
 def _word_start(text: str, offset: int) -> int:

@@ -188,18 +188,16 @@ class ParserProcess(Parsing):
     def _living_child(self) -> subprocess.Popen[bytes]:
         if self._child is self._killed:
             self._end()
-        self._child = self._child or self._start()
+        if self._child is None:
+            limits = self._limits if self._by_kernel else (0, 0)
+            self._child = subprocess.Popen(
+                [sys.executable, "-P", "-m", _CHILD, *map(str, limits)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=module_environment(),
+            )
         return self._child
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        limits = self._limits if self._by_kernel else (0, 0)
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", _CHILD, *map(str, limits)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=module_environment(),
-        )
 
     def _end(self) -> None:
         child, self._child = self._child, None

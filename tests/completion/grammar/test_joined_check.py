@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from completion.grammar.constraint import GrammarConstraint
+from completion.grammar.constraint import GrammarConstraint, OffReason
 from completion.grammar.joined import JoinedCheck, Verdict
 from completion.grammar.joining import Missing
 from completion.grammar.parsed_documents import load_documents
@@ -101,6 +101,22 @@ def test_in_a_class_whose_semicolon_is_missing_a_method_may_begin(typed, middle)
 def test_an_error_of_the_cursors_line_must_be_mended():
     constraint = GrammarConstraint(GRAMMARS, "c", "int f(void) {\n    int x = ;", "\n}\n", GrammarMode.STRICT)
     assert constraint.sound_when_joined(b" g(", Missing.ANYTHING) is False
+
+
+@pytest.mark.parametrize(
+    ("language", "line"),
+    [
+        ("css", "@custom-media --{} (min-width: 30em) and (max-width: 60em);"),  # which the grammar does not know
+        ("c", "BEGIN({}) int x; int y; END"),
+        ("go", "package {} extends a"),
+    ],
+)
+def test_a_line_like_one_above_that_cannot_be_read_may_follow_it(language, line):
+    begun, _, rest = line.partition("{}")
+    before, after = f"{line.format('first')}\n{begun}", f"\n{line.format('last')}\n"
+    constraint = GrammarConstraint(GRAMMARS, language, before, after, GrammarMode.STRICT)
+    assert constraint.off_reason is OffReason.BROKEN_BEFORE_CURSOR
+    assert constraint.sound_when_joined(f"next{rest}".encode(), Missing.ANYTHING)
 
 
 @pytest.mark.parametrize(
