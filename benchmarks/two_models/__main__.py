@@ -7,6 +7,9 @@ the best chain on half 0 (length, probability under which it ends), and the time
 half 1: with chains alone, with chains where the existing drafters propose nothing (`added`), and the most that any rule
 could reach (`least`). Times are processor times of steps, the least of several that take turns.
 
+`--parts head` lets a head draft that was trained on the model's states over the source files of `--sources`; its step
+is reckoned from the cost of the model's layers.
+
 `--parts choice` answers places of `--sets` with both models: each alone, the larger one with the small one's text as
 its first draft, the more certain one at each token, and rules that choose between the two texts. Thresholds are chosen
 on half 0. The table has the right first lines of half 1, the characters that are right, and the wait for the text with
@@ -21,10 +24,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from benchmarks.quality.sets import SETS, half_of, open_tasks
 from benchmarks.quality.tasks import Task, sample
-from benchmarks.two_models.as_drafter import layer_figures, small_figures
+from benchmarks.two_models.as_drafter import head_figures, layer_figures, small_figures
 from benchmarks.two_models.choosing import Place, choice_figures
+from benchmarks.two_models.head import Head, States, frequent_tokens
+from benchmarks.two_models.head_training import Corpus, train
 from benchmarks.two_models.places import Pair, answers_at
 from completion.model.int8.packed_weights import PackedWeights, load_packed
 from completion.model.int8.quantized import QuantizedTransformer
@@ -32,7 +39,7 @@ from completion.model.int8.worker_threads import usable_threads
 from completion.model.loading import LoadedModel, load_model
 from completion.model.store.converted_models import packed_dir
 
-PARTS = ("layers", "drafter", "choice")
+PARTS = ("layers", "drafter", "choice", "head")
 """Parts of the benchmark, which can run one by one."""
 PLACE_SETS = "release_replay,cursor_positions,repo_context"
 """Data sets of the places."""
@@ -50,6 +57,11 @@ def main() -> None:
     if "drafter" in options.parts:
         larger, small = load_both(options)
         figures["drafter"] = small_figures(larger, small, options.data_dir, options.limit, options.repeats)
+    if "head" in options.parts:
+        loaded, weights = shared_weights(options.model, options.threads)
+        states = States(weights, options.threads or usable_threads())
+        head = head_of(options, loaded, states)
+        figures["head"] = head_figures(loaded, states, head, options.data_dir, options.limit, options.repeats)
     if "choice" in options.parts:
         tasks = places(options.sets.split(","), options.data_dir, options.limit)
         models = f"{options.model}, {options.larger}"
@@ -80,6 +92,18 @@ def shared_weights(spec: str, threads: int | None) -> tuple[LoadedModel, PackedW
     return replace(loaded, model=QuantizedTransformer(weights, threads or usable_threads())), weights
 
 
+def head_of(options: argparse.Namespace, loaded: LoadedModel, states: States) -> Head:
+    """Return the head in a file; train it and write the file if there is none."""
+    head = Head(states, frequent_tokens(loaded.tokenizer))
+    if options.head.exists():
+        head.load_state_dict(torch.load(options.head))
+    else:
+        corpus = Corpus.read(states, loaded.tokenizer, options.sources, options.positions)
+        train(head, states, corpus, options.epochs)
+        torch.save(head.state_dict(), options.head)
+    return head
+
+
 def places(names: list[str], data_dir: str | None, limit: int) -> list[Task]:
     """Return at most `limit` places of each half, data set and language; a lower limit returns the first of them."""
     tasks = list(open_tasks(names, data_dir))
@@ -94,7 +118,7 @@ def places(names: list[str], data_dir: str | None, limit: int) -> list[Task]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.two_models", description=__doc__)
-    parser.add_argument("--parts", default=",".join(PARTS), help="parts, comma-separated (default: %(default)s)")
+    parser.add_argument("--parts", default=",".join(PARTS[:3]), help="parts, comma-separated (default: %(default)s)")
     parser.add_argument("--model", default="default", help="the small model")
     parser.add_argument("--larger", default="qwen2.5-coder-1.5b", help="the larger model")
     parser.add_argument("--data-dir", help="folder of the data")
@@ -108,8 +132,14 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=20, help="number of timings of each step (default: %(default)s)")
     parser.add_argument("--sets", default=PLACE_SETS, help="data sets of the places: " + ", ".join(SETS))
     parser.add_argument("--out", type=Path, help="file of the places' answers; an existing file is continued")
+    parser.add_argument("--head", type=Path, help="file of the trained head; an existing file is used")
+    parser.add_argument("--sources", nargs="+", type=Path, default=[], help="folders of source code for its training")
+    parser.add_argument("--positions", type=int, default=236_000, help="number of its tokens (default: %(default)s)")
+    parser.add_argument("--epochs", type=float, default=5.0, help="how often each is seen (default: %(default)s)")
     given = parser.parse_args()
     given.parts = given.parts.split(",")
+    if "head" in given.parts and given.head is None:
+        parser.error("--parts head needs --head FILE")
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     return given

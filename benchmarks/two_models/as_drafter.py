@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.drafting.records import Case, read_cases
 from benchmarks.quality.sets import half_of
+from benchmarks.two_models.head import Head, States
 from benchmarks.two_models.layers import (
     Layers,
     all_but,
@@ -61,11 +62,19 @@ Figures = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A drafter: its name, its model, and how it reads a text."""
+    """A drafter.
+
+    Attributes:
+        name: Its name.
+        model: Model whose step of one row is measured.
+        read: Reads a text.
+        ms: Returns the drafter's step from the full model's and that of `model`.
+    """
 
     name: str
     model: CausalModel
     read: Read
+    ms: Callable[[float, float], float] = lambda _full, own: own
 
 
 def layer_figures(
@@ -120,6 +129,25 @@ def small_figures(larger: LoadedModel, small: LoadedModel, data_dir: str | None,
     return compared(larger.model, [Candidate(f"{small.name} drafts", small.model, read)], texts, repeats)
 
 
+def head_figures(
+    loaded: LoadedModel, states: States, head: Head, data_dir: str | None, limit: int, repeats: int
+) -> Figures:
+    """Return the figures of a trained head, whose weights cost as much to read as those of the model's layers."""
+    layers = states.weights.architecture.layers
+    half = QuantizedTransformer(with_layers(states.weights, tuple(range(layers // 2))), states.threads)
+    cost = head.parameters_read / states.parameters_of_layer / (layers - layers // 2)
+
+    def keep(cache: KVCache) -> KVCache:
+        assert isinstance(cache, Int8Cache)
+        return cache_of(states.model, cache, tuple(range(layers)))
+
+    texts = written_texts(Writer(loaded), data_dir, limit, keep)
+    candidate = Candidate(
+        "trained head", half, lambda text: head.read(states, text), lambda full, own: cost * (full - own)
+    )
+    return compared(loaded.model, [candidate], texts, repeats)
+
+
 def written_texts(
     writer: Writer, data_dir: str | None, limit: int, keep: Callable[[KVCache], KVCache]
 ) -> list[Written]:
@@ -139,7 +167,8 @@ def written_texts(
 def compared(model: CausalModel, candidates: Sequence[Candidate], texts: Sequence[Written], repeats: int) -> Figures:
     """Print a table of the candidates, and return their figures by name."""
     each_ms = step_ms([(model, ROWS), *((each.model, (1,)) for each in candidates)], repeats)
-    full_ms, draft_ms = each_ms[0], {each.name: ms[1] for each, ms in zip(candidates, each_ms[1:], strict=True)}
+    full_ms = each_ms[0]
+    draft_ms = {each.name: each.ms(each_ms[0][1], ms[1]) for each, ms in zip(candidates, each_ms[1:], strict=True)}
     costs = Costs(full_ms)
     shown = ", ".join(f"{rows}: {ms:.1f}" for rows, ms in full_ms.items())
     print(f"step of the model in ms, by rows: {shown}")

@@ -14,6 +14,8 @@ from benchmarks.quality.scoring import score
 from benchmarks.quality.sets import half_of
 from benchmarks.two_models import __main__ as two_models
 from benchmarks.two_models.choosing import Place, Way, choice_figures, chosen_threshold, deferral
+from benchmarks.two_models.head import Head, States, frequent_tokens
+from benchmarks.two_models.head_training import DEPTHS, Corpus, train
 from benchmarks.two_models.layers import (
     all_but,
     cache_of,
@@ -39,7 +41,7 @@ from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.loading import load_model
 from completion.request import CompletionRequest, GrammarMode, WorkspaceUpdate
-from tests.tiny_models import LAYERS, write_tiny_model
+from tests.tiny_models import CORPUS, LAYERS, write_tiny_model
 
 COSTS = Costs({1: 10.0, 3: 14.0, 6: 20.0}, draft_ms=4.0)
 
@@ -111,6 +113,39 @@ def test_a_model_of_all_layers_agrees_everywhere_and_one_without_a_layer_reads_t
     right = Drafted(*exits[0], 0, text.trees).runs
     assert right == Drafted(*exits[1], 0, text.trees).runs  # an exit's keys are those of the whole model
     assert min(right) == 0
+
+
+def test_a_head_learns_the_states_of_a_model_and_guesses_what_it_writes(tmp_path):
+    folder = write_tiny_model(tmp_path / "tied", "llama", head_dim=32)  # its output head has the rows of its embeddings
+    loaded = load_model(str(folder), backend="int8", threads=1)
+    states = States(load_packed(folder, tmp_path), 1)
+    request = CompletionRequest("def f(x):\n    return x.", "\n", max_tokens=12, grammar=GrammarMode.OFF, filters=False)
+    case = Case("suite", "python", request, WorkspaceUpdate(""))
+    (text,) = Writer(loaded).write([case], lambda cache: cache_of(states.model, cache, (0, 1)))
+    known = np.array([*text.prompt, *text.tokens], np.int32)
+    computed = states.after(known, states.model.new_cache(len(known)))
+    head = Head(states, frequent_tokens(loaded.tokenizer))
+    best = (computed @ head.rows.numpy().T).argmax(axis=1)[len(text.prompt) - 1 : -1]
+    assert best[text.first :].tolist() == list(text.tokens[text.first :])
+
+    before = accepted_share([text.drafted(head.read(states, text))], 2)
+    train(head, states, Corpus(computed.astype(np.float16), known, np.zeros(len(known), np.int32)), 2000.0)
+    after = accepted_share([text.drafted(head.read(states, text))], 2)
+    assert before < 0.2
+    assert after > 0.8
+
+
+def test_a_corpus_has_a_state_for_each_token_of_pieces_that_are_laid_out_as_prompts(tmp_path):
+    folder = write_tiny_model(tmp_path / "tied", "llama", head_dim=32)
+    tokenizer = load_model(str(folder), backend="int8", threads=1).tokenizer
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources" / "code.py").write_text(CORPUS)
+    corpus = Corpus.read(States(load_packed(folder, tmp_path), 1), tokenizer, [tmp_path / "sources"], 400)
+    assert corpus.states.shape == (len(corpus.tokens), 64)
+    assert len(corpus.tokens) >= 400
+    first = np.flatnonzero(np.diff(corpus.pieces, prepend=-1))
+    assert {tokenizer.special["<|fim_prefix|>"]} == set(corpus.tokens[first].tolist())
+    assert (corpus.pieces[corpus.starts] == corpus.pieces[corpus.starts + DEPTHS]).all()
 
 
 def test_layers_are_skipped_in_the_order_in_which_the_draft_stays_right():
