@@ -84,9 +84,8 @@ class Head(nn.Module):
 
     def forward(self, state: Tensor, embedding: Tensor) -> Tensor:
         """Return the next state; both are as `normal` returns them.  # [states, hidden]."""
-        x = self.down(_gated(self.first(torch.cat([state, embedding / self.embedding_scale], dim=1))))
-        added: Tensor = self.last(_gated(self.second(functional.rms_norm(x, x.shape[1:]))))
-        return x + added
+        x: Tensor = self.down(_gated(self.first(torch.cat([state, embedding / self.embedding_scale], dim=1))))
+        return x.add(self.last(_gated(self.second(functional.rms_norm(x, x.shape[1:])))))
 
     def normal(self, states: Tensor) -> Tensor:
         """Return states with mean 0 and deviation 1 in each column."""

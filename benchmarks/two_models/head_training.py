@@ -58,7 +58,7 @@ class Corpus:
             found.append((states.after(tokens, states.model.new_cache(MAX_ROWS)).astype(np.float16), tokens))
             total += len(tokens)
             show(f"states {total}/{count}")
-        pieces = np.repeat(np.arange(len(found)), [len(tokens) for _, tokens in found])
+        pieces = np.repeat(np.arange(len(found), dtype=np.int32), [len(tokens) for _, tokens in found])
         return cls(np.concatenate([each for each, _ in found]), np.concatenate([each for _, each in found]), pieces)
 
     @property
