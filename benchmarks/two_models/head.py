@@ -24,7 +24,7 @@ from completion.model.int8.packed_weights import PackedWeights
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.tokenizer import CodeTokenizer
 from drafting.arrays import FloatArray, IntArray
-from drafting.sources.common_tokens import FILE
+from drafting.sources.token_recycling import COMMON_FILE
 
 WIDTH = 896
 """Width of the head's gated layers."""
@@ -122,7 +122,7 @@ def _gated(x: Tensor) -> Tensor:
 
 def frequent_tokens(tokenizer: CodeTokenizer) -> IntArray:
     """Return the tokens of drafting/data/common_tokens.npz, all of another vocabulary than the file's.  # [tokens]."""
-    with resources.files("drafting").joinpath("data", FILE).open("rb") as file, np.load(file) as arrays:
+    with resources.files("drafting").joinpath("data", COMMON_FILE).open("rb") as file, np.load(file) as arrays:
         if str(arrays["vocabulary"]) != tokenizer.digest:
             return np.arange(tokenizer.vocabulary_size, dtype=np.int32)
         found = np.unique(np.concatenate([arrays["tokens"].ravel(), arrays["after"].ravel()]))
