@@ -82,7 +82,7 @@ class InShape:
 
     def __init__(self, real: CausalModel, large: CausalModel, wait: Callable[[], object]) -> None:
         self.shape = real.shape
-        self.held_weights, self.superpose, self.score_together = real.held_weights, real.superpose, real.score_together
+        self.held_weights, self.score_together = real.held_weights, real.score_together
         self._real, self._large, self._wait = real, large, wait
         self._unpaid_s = 0.0
 
