@@ -1,6 +1,17 @@
 // The suggestions for one request, and what remains of them after the user typed more. Pure functions.
 
-import type { Command, Position, Range } from "vscode-languageclient";
+/** A position in a document; the character counts UTF-16 units. */
+export interface Position {
+  readonly line: number;
+  readonly character: number;
+}
+
+/** The command that reports an accepted item to the server. */
+export interface AcceptCommand {
+  readonly title: string;
+  readonly command: string;
+  readonly arguments?: readonly unknown[];
+}
 
 /**
  * A character that may stand after the cursor once `from` characters of a text are typed, and the offset `to` of the same one
@@ -17,15 +28,15 @@ export interface Item {
   readonly text: string;
   readonly replaced: number;
   readonly closers: readonly Closer[]; // in the order in which they stand after the cursor
-  readonly command: Command; // reports to the server that the item was accepted
+  readonly command: AcceptCommand;
 }
 
 /** An item as the server sends it. */
 export interface RawItem {
   readonly insertText: string;
-  readonly range: Range;
+  readonly range: { readonly start: Position; readonly end: Position };
   readonly closers: readonly Closer[];
-  readonly command: Command;
+  readonly command: AcceptCommand;
 }
 
 /** Where a request was made: document, version, cursor, and the text before and after the cursor on its line. */
@@ -57,7 +68,7 @@ export interface PartialCompletion {
 
 /** A change of a document: the text that replaces a range. */
 export interface Change {
-  readonly range: Range;
+  readonly range: { readonly start: Position; readonly end: Position };
   readonly text: string;
 }
 

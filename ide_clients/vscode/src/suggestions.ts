@@ -35,16 +35,18 @@ export class Suggestions implements vscode.Disposable {
   private readonly retrying = new OwnCall(); // repeats an automatic request
   private hasCommand = false; // the items on the screen have a command, which the editor runs when one is accepted
   private unanswered = false; // the newest call of the editor got no text
-  private readonly subscriptions = vscode.Disposable.from(
-    vscode.workspace.onDidChangeTextDocument((event) => { this.onTextChanged(event); }),
-    vscode.window.onDidChangeTextEditorSelection((event) => { this.onCursorMoved(event); }),
-  );
+  private readonly subscriptions: vscode.Disposable[] = [];
 
   constructor(
     private readonly client: () => LanguageClient | undefined,
     private readonly signals: Signals,
     private readonly onLatency: (milliseconds: number) => void,
-  ) {}
+  ) {
+    this.subscriptions.push(
+      vscode.workspace.onDidChangeTextDocument((event) => { this.onTextChanged(event); }),
+      vscode.window.onDidChangeTextEditorSelection((event) => { this.onCursorMoved(event); }),
+    );
+  }
 
   /** Return the items at a position to the editor. */
   async provide(
@@ -116,7 +118,7 @@ export class Suggestions implements vscode.Disposable {
   }
 
   dispose(): void {
-    vscode.Disposable.from(this.drawing, this.subscriptions).dispose();
+    vscode.Disposable.from(this.drawing, ...this.subscriptions).dispose();
   }
 
   private itemsAt(
