@@ -127,9 +127,13 @@ class EngineConnection:
             if not _is_stream(reply):
                 await self._checked(reply)
                 raise HostGoneError("The engine does not answer with events. Try again.")
-            begun, parts = b"", aiter(reply.aiter_stream())
+            begun, parts = list[bytes](), aiter(reply.aiter_stream())
             while (part := await self._read(reply, anext(parts, None))) is not None:
-                events, begun = split_events(begun + part)
+                begun.append(part)
+                if b"\n" not in part:  # a long line goes on: to join it each time would take quadratic time
+                    continue
+                events, rest = split_events(b"".join(begun))
+                begun = [rest]
                 for event in events:
                     yield event
 
