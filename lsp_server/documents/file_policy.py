@@ -43,9 +43,9 @@ class FilePolicy:
         for repository in self._repositories:
             repository.ask(paths)
 
-    def knows(self, path: Path) -> bool:
-        """Return whether `refusal` answers at once: else it may read ignore files, and wait for git."""
-        return all(each.knows(one) for each in self._repositories for one in {path, real_path(path)})
+    def stamp(self) -> object:
+        """Return what is another value once `refusal` may wait for git, or read ignore files, for a judged path."""
+        return [repository.stamp() for repository in self._repositories]
 
     def listed(self, is_current: Callable[[], bool]) -> list[str] | None:
         """Return the files below the folder that git does not ignore, relative to it; None where git cannot say."""

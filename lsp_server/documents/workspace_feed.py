@@ -58,6 +58,7 @@ class WorkspaceFeed:
     _scan_number: int = 0  # of the newest scan; older ones stop
     _rescanning: asyncio.Task[None] | None = None
     _learning: dict[Path, asyncio.Task[None]] = field(default_factory=dict)  # what opened files are and hold
+    _judged: dict[Path, object] = field(default_factory=dict)  # the policy's stamp when it judged an opened file
     _outbox: WorkspaceOutbox = field(init=False)
 
     def __post_init__(self) -> None:
@@ -156,6 +157,7 @@ class WorkspaceFeed:
             self.changed(document)
         if file is not None and (learning := self._learning.pop(file.path, None)) is not None:
             learning.cancel()
+            self._judged.pop(file.path, None)
         self._outbox.document_closed(document.uri)
 
     def folders_closed(self, uris: Iterable[str]) -> None:
@@ -197,8 +199,10 @@ class WorkspaceFeed:
 
     async def _consult(self, file: FolderFile) -> None:
         policy = self._refreshed_policy(file)
-        if not policy.knows(file.path):
+        stamp = policy.stamp()
+        if self._judged.get(file.path) != stamp:
             await asyncio.to_thread(policy.refusal, file.path, trusted=True)  # a name that says enough ends no search
+            self._judged[file.path] = stamp
 
     async def _learn(self, file: FolderFile, text: str) -> None:
         """Find out whether an opened file may be read and, if so, whether its text holds a secret."""
@@ -263,7 +267,6 @@ class WorkspaceFeed:
 
     async def _text_of(self, file: FolderFile) -> tuple[str | None, bool]:
         """Return a file's text and whether the editor has it open. The text is None if it may not or cannot be read."""
-        await self._consult(file)
         is_inside = self.folders.home_of(file.path) == file.folder
         if not is_inside or self._refusal(file) or not self.may_send(file):
             return None, False

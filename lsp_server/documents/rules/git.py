@@ -43,17 +43,14 @@ class Git:
         """Ask again about every path."""
         self._known.clear()
 
-    def knows(self, path: Path) -> bool:
-        """Return whether `ignores` need not ask git about a path, which may take its time."""
-        known = self._known.get(self._askable(path))
-        return known is not None and known[0] == identity_of(self.index)
-
     def ignores(self, path: Path) -> bool | None:
         """Return whether git ignores a path below the top folder; None if it cannot say."""
-        if not self.knows(path):
+        path, index = self._askable(path), identity_of(self.index)
+        known = self._known.get(path)
+        if known is None or known[0] != index:
             self.ask([path])
-        _, is_ignored = self._known.get(self._askable(path), (None, None))
-        return is_ignored
+            known = self._known.get(path)
+        return known[1] if known is not None else None
 
     def ask(self, paths: Sequence[Path]) -> None:
         """Ask about several paths at once."""

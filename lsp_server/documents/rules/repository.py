@@ -91,9 +91,11 @@ class Repository:
         self._says = Git(self._top, own / "index") if identity_of(self._top / ".git") else None
         self._inner: dict[Path, Repository] = {}
         self._folders: dict[tuple[str, ...], _Folder] = {}
+        self._dropped = 0  # how often the rules were
 
     def forget_rules(self) -> None:
         """Drop the cached rules and answers."""
+        self._dropped += 1
         self._folders.clear()
         self._inner.clear()
         if self._says is not None:
@@ -121,13 +123,10 @@ class Repository:
                 return True
         return False
 
-    def knows(self, path: Path) -> bool:
-        """Return whether `ignores` answers at once: the rules above the path are read, and git was asked about it."""
-        parts = self._parts(path)
-        inner = self._inner_top(parts)
-        is_read = not parts or parts[:-1] in self._folders
-        has_asked = not parts or self._says is None or self._says.knows(path)
-        return is_read and has_asked and (inner is None or (inner in self._inner and self._inner[inner].knows(path)))
+    def stamp(self) -> object:
+        """Return what is another value once rules were dropped, or git may say something else about a known path."""
+        index = identity_of(self._says.index) if self._says is not None else None
+        return self._dropped, index, [inner.stamp() for inner in self._inner.values()]
 
     def ignores(self, path: Path, *, is_folder: bool) -> bool:
         """Return whether a path is ignored: by draftline's own ignore files, else by git, in inner repositories too.

@@ -135,64 +135,75 @@ def test_an_editor_that_git_itself_has_started_asks_about_its_own_folder(reposit
     assert ignored(repository, "b.py") == ["b.py"]
 
 
-def test_a_slow_git_is_waited_for_and_one_that_hangs_is_ended(repository, tmp_path, monkeypatch, caplog):
+@pytest.fixture
+def other_git(tmp_path, monkeypatch):
+    """Return a function that puts a shell script in place of git, in which `$real` is git and `$pipe` names a pipe."""
+
+    def put(script):
+        (tmp_path / "bin").mkdir()
+        os.mkfifo(tmp_path / "pipe")
+        program = tmp_path / "bin" / "git"
+        program.write_text(f'#!/bin/bash\nreal="{shutil.which("git")}" pipe="{tmp_path / "pipe"}"\n{script}\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+        return tmp_path / "pipe"
+
+    return put
+
+
+def test_a_slow_git_is_waited_for_and_one_that_hangs_is_ended(repository, other_git, caplog):
     write(repository, ".gitignore", text="b.py\n")
     write(repository, "b.py")
-    real = shutil.which("git")
-    (tmp_path / "bin").mkdir()
-    slow = tmp_path / "bin" / "git"
-    slow.write_text(f'#!/bin/bash\nexec 3<> "$PIPE"\nread -r -t 0.5 -u 3 _\nexec {real} "$@"\n')
-    slow.chmod(0o755)
-    os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setenv("PIPE", str(tmp_path / "pipe"))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    other_git('exec 3<> "$pipe"\nread -r -t 0.5 -u 3 _\nexec "$real" "$@"')
     assert ignored(repository, "b.py") == ["b.py"]
     assert listed(repository) == [".gitignore"]
     assert "git did not answer" not in caplog.text
     assert listed(repository, lambda: False) is None
 
 
-def test_git_that_cannot_say_is_asked_once(repository, tmp_path, monkeypatch):
+def test_git_that_cannot_say_is_asked_once(repository, tmp_path, other_git):
     write(repository, "b.py")
-    (tmp_path / "bin").mkdir()
-    broken = tmp_path / "bin" / "git"
-    broken.write_text('#!/bin/sh\necho asked >> "$LOG"\nexit 128\n')
-    broken.chmod(0o755)
-    monkeypatch.setenv("LOG", str(tmp_path / "log"))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    other_git(f'echo asked >> "{tmp_path / "log"}"\nexit 128')
     says = Git(repository, repository / ".git" / "index")
-    assert not says.knows(repository / "b.py")
     assert [says.ignores(repository / "b.py") for _ in range(3)] == [None] * 3
-    assert says.knows(repository / "b.py")
     assert (tmp_path / "log").read_text() == "asked\n"
+    says.forget()
+    assert says.ignores(repository / "b.py") is None
+    assert (tmp_path / "log").read_text() == "asked\n" * 2
 
 
-async def test_requests_and_other_messages_do_not_wait_on_the_event_loop_for_a_git_that_is_slow(
-    repository, tmp_path, monkeypatch
+async def test_the_event_loop_waits_for_git_neither_when_a_file_is_opened_nor_when_the_index_changed(
+    repository, other_git, monkeypatch
 ):
     write(repository, ".gitignore", text="b.py\n")
-    write(repository, "b.py")
-    real = shutil.which("git")
-    (tmp_path / "bin").mkdir()
-    slow = tmp_path / "bin" / "git"
-    slow.write_text(f'#!/bin/bash\nread -r _ < "$PIPE"\nexec {real} "$@"\n')
-    slow.chmod(0o755)
-    os.mkfifo(tmp_path / "pipe")
-    monkeypatch.setenv("PIPE", str(tmp_path / "pipe"))
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    write(repository, "b.py", "c.py")
     monkeypatch.setattr("lsp_server.documents.rules.git._ANSWER_S", 60.0)
-    folders, documents = WorkspaceFolders(), DocumentStore()
+    folders, documents, sent = WorkspaceFolders(), DocumentStore(), asyncio.Queue()
     folders.add([types.WorkspaceFolder(repository.as_uri(), "project")])
-    sent = asyncio.Queue()
     feed = WorkspaceFeed(folders, documents, sent.put, lambda _uri: Settings(), pause_s=0)
     document = documents.open(types.TextDocumentItem((repository / "b.py").as_uri(), "python", 1, "x"))
-    feed.opened(document)  # returns while git waits for the pipe
-    consulted = asyncio.ensure_future(feed.consult(document.uri))
-    await asyncio.to_thread((tmp_path / "pipe").write_text, "go\n")
-    await consulted
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))  # what is known needs no git
-    assert feed.refusal_of(document.uri) is EmptyReason.IGNORED_FILE
+    git(repository, "add", "c.py")
+    gate = other_git('[ -e "$pipe" ] && read -r _ < "$pipe"\nexec "$real" "$@"')
+    opened = []
+
+    def open_gate():
+        opened.append(os.open(gate, os.O_RDWR))  # who waits for it reads a line
+        os.write(opened[-1], b"go\n" * 20)
+        gate.unlink()
+
+    feed.opened(document)  # returns while git waits for the gate
+    for refusal in (EmptyReason.IGNORED_FILE, None):
+        consulted = asyncio.ensure_future(feed.consult(document.uri))
+        asyncio.get_running_loop().call_soon(open_gate)  # after the consultation has begun
+        await consulted
+        with monkeypatch.context() as patched:
+            patched.setenv("PATH", str(repository / "nothing"))  # what is known needs no git
+            assert feed.refusal_of(document.uri) is refusal
+        git(repository, "add", "--force", "b.py")  # git ignores no file of its index
+        os.mkfifo(gate)
     await feed.close()
+    for descriptor in opened:
+        os.close(descriptor)
 
 
 def random_tree(root, rng, names):

@@ -128,13 +128,19 @@ async def test_a_newer_request_ends_the_older_one_at_once():
     await editor.close()
 
 
-@pytest.mark.parametrize("invoked", [False, True])
-async def test_a_request_waits_until_it_is_known_whether_its_file_may_be_read(invoked):
-    editor = ScriptedEditor("x = ")
+async def ask_unconsulted(editor, invoked):
+    """Request a completion while it is not known whether the file may be read; return the task that waits."""
     editor.consulted.clear()
     asked = editor.ask(invoked=invoked)
     await settle()
     assert not editor.engine.requests
+    return asked
+
+
+@pytest.mark.parametrize("invoked", [False, True])
+async def test_a_request_waits_until_it_is_known_whether_its_file_may_be_read(invoked):
+    editor = ScriptedEditor("x = ")
+    asked = await ask_unconsulted(editor, invoked)
     editor.refusal = EmptyReason.IGNORED_FILE
     editor.consulted.set()
     assert (await asked).reason is EmptyReason.IGNORED_FILE
@@ -144,14 +150,11 @@ async def test_a_request_waits_until_it_is_known_whether_its_file_may_be_read(in
 @pytest.mark.parametrize("invoked", [False, True])
 async def test_a_request_of_a_text_that_changed_while_it_waited_is_outdated_and_the_next_one_is_answered(invoked):
     editor = ScriptedEditor("x = ")
-    editor.consulted.clear()
-    older = editor.ask(invoked=invoked)
-    await settle()
+    older = await ask_unconsulted(editor, invoked)
     editor.type("y")
     editor.consulted.set()
     assert (await older).reason is EmptyReason.OUTDATED
-    editor.consulted.clear()
-    older, newer = editor.ask(invoked=invoked), editor.ask(invoked=invoked)
+    older, newer = await ask_unconsulted(editor, invoked), editor.ask(invoked=invoked)
     await settle()
     editor.consulted.set()
     await editor.engine.wait_for_request(1)
