@@ -10,7 +10,7 @@ from completion.grammar.lr.lexer import Lexer
 from completion.grammar.lr.tables import Tables
 from completion.grammar.prefix_memory import PrefixMemory
 from completion.grammar.shortest import Shortest
-from completion.memory import drop_library
+from completion.memory import drop_library, trim_heap
 from completion.syntax.languages import language_address, parsed_row
 from completion.syntax.table import Row, row_of
 
@@ -50,6 +50,7 @@ class Grammars:
         row = parsed_row(language)
         if language not in self._loaded and row is not None and row.acceptor:
             self._loaded[language] = Grammar(row)
+            trim_heap()  # a large grammar's tables are made from some 40 MB
         return self._loaded.get(language)
 
     def keep(self, used: Collection[str]) -> None:

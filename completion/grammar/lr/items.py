@@ -60,7 +60,7 @@ class Items:
 
     def __init__(self, graph: Transitions, costs: Sequence[int], state_count: int, symbol_count: int) -> None:
         self._token_count, self._width = len(costs), np.int32(symbol_count)
-        self._first = np.searchsorted(graph.target, np.arange(state_count + 1))  # transition into a state
+        self._first = np.searchsorted(graph.target, np.arange(state_count + 1)).astype(np.int32)  # into each state
         self._levels = list[Numbers]()  # of each depth: its items, as numbers of state and symbol
         before, symbol, after = self._edges(graph)
         keys = np.concatenate(self._levels)
@@ -104,7 +104,8 @@ class Items:
 
         Returns:
             Items in order, the symbol with which they go on, and the item after it. A reduction goes on with a symbol
-            and to an item after the last one, which cost nothing.  # [edges] each
+            and to an item after the last one, which cost nothing. All are narrow: a grammar has up to a million.
+            # [edges] each
         """
         depths, made = graph.reductions[1], graph.reductions[0] * self._width + graph.reductions[2]
         found = list[tuple[Numbers, Numbers, Numbers]]()
@@ -112,35 +113,40 @@ class Items:
         for depth in range(int(depths.max()), -1, -1):
             own = _distinct(made[depths == depth])
             first, last = self._first[above // self._width], self._first[above // self._width + 1]
-            at, onward = spread(first, last - first), np.repeat(np.arange(len(above)), last - first)
+            at = spread(first, last - first)
+            onward = np.repeat(np.arange(len(above), dtype=np.int32), last - first)
             keys = np.concatenate((own, graph.source[at] * self._width + above[onward] % self._width))
-            symbol = np.concatenate((np.full(len(own), self._width), graph.symbol[at]))
-            after = np.concatenate((np.full(len(own), -1), onward + number - len(above)))
-            order = np.argsort(keys, kind="stable")
-            is_new = np.diff(keys[order], prepend=-1) > 0
-            found.append((np.cumsum(is_new) - 1 + number, symbol[order], after[order]))
-            above = keys[order][is_new]
+            symbol = np.concatenate((np.full(len(own), self._width, np.uint16), graph.symbol[at]))
+            after = np.concatenate((np.full(len(own), -1, np.int32), onward + np.int32(number - len(above))))
+            order = np.argsort(keys, kind="stable").astype(np.int32)
+            keys = keys[order]
+            is_new = np.diff(keys, prepend=np.int32(-1)) > 0
+            found.append((np.cumsum(is_new, dtype=np.int32) + np.int32(number - 1), symbol[order], after[order]))
+            above = keys[is_new]
             self._levels.append(above)
             number += len(above)
         before, symbol, after = (np.concatenate(each) for each in zip(*found, strict=True))
-        return before, symbol, np.where(after < 0, number, after)
+        after[after < 0] = number
+        return before, symbol, after
 
     def _lower(self, yields: Numbers, before: Numbers, symbol: Numbers, after: Numbers) -> None:
         """Lower all costs until nothing changes, and note how the cheapest rest of each item begins."""
-        starts = np.flatnonzero(np.diff(before, prepend=-1))
+        starts = np.flatnonzero(np.diff(before, prepend=np.int32(-1)))
         whole = np.arange(len(starts) - len(self._levels[-1]), len(starts))
         costs, rests = np.full(len(starts) + 1, FAR * _UNIT, dtype=np.int32), symbol
         costs[-1] = 0
         last = costs[:0]
         while not np.array_equal(last, costs):
             last = costs.copy()
-            rests = np.minimum(yields[symbol] + costs[after], FAR * _UNIT)
+            rests = yields[symbol]
+            rests += costs[after]
+            np.minimum(rests, FAR * _UNIT, out=rests)
             costs[:-1] = np.minimum.reduceat(rests, starts)
             np.minimum.at(yields, self.symbol[whole], costs[whole] + 1)
         self.cost = costs[:-1] // _UNIT
-        is_best = np.flatnonzero(rests == costs[before])[::-1]
-        self._next_symbol, self._next_item = np.zeros(len(starts), np.uint16), np.zeros(len(starts), np.int32)
-        self._next_symbol[before[is_best]], self._next_item[before[is_best]] = symbol[is_best], after[is_best]
+        best = np.flatnonzero(rests == costs[before]).astype(np.int32)
+        best = best[np.diff(before[best], prepend=np.int32(-1)) > 0]  # the first of each item
+        self._next_symbol, self._next_item = symbol[best], after[best]
         cheapest = whole[costs[whole] + 1 == yields[self.symbol[whole]]][::-1]
         self._begins = dict(zip(self.symbol[cheapest].tolist(), cheapest.tolist(), strict=True))
 
@@ -160,8 +166,8 @@ def read_transitions(tables: Tables, costs: Sequence[int], layout: LayoutRule) -
 
 def _all_transitions(tables: Tables) -> Transitions:
     source, symbol, value = tables.cells()
-    target = np.where(symbol < tables.token_count, 0, value)
-    cells = np.flatnonzero(symbol < tables.token_count)
+    target = np.where(symbol < tables.token_count, np.uint16(0), value)
+    cells = np.flatnonzero(symbol < tables.token_count).astype(np.int32)
     reductions, accepting, number = list[Numbers](), list[Numbers](), 0
     while len(cells):
         kinds, children, results, goes_nowhere = tables.nth_actions(int(value[cells].max()), number)
@@ -170,11 +176,13 @@ def _all_transitions(tables: Tables) -> Transitions:
         shifts = (kind == ActionKind.SHIFT) & (goes_nowhere[entry] == 0)
         target[cells[shifts]] = results[entry[shifts]]
         reduced = kind == ActionKind.REDUCE
-        reductions.append(np.array((source[cells[reduced]], children[entry[reduced]], results[entry[reduced]])))
+        made = (source[cells[reduced]], children[entry[reduced]], results[entry[reduced]])
+        reductions.append(np.array([each.astype(np.uint16) for each in made]))
         accepting.append(source[cells[kind == ActionKind.ACCEPT]])
         cells, number = cells[kind >= 0], number + 1
-    keys = (target * tables.symbol_count + symbol) * tables.state_count + source
-    target_symbol, source = np.divmod(np.sort(keys[target > 0]), tables.state_count)
+    there = target > 0
+    keys = (target[there] * np.int64(tables.symbol_count) + symbol[there]) * tables.state_count + source[there]
+    target_symbol, source = np.divmod(np.sort(keys), tables.state_count)
     target, symbol = np.divmod(target_symbol, tables.symbol_count)
     found = source, symbol, target, np.concatenate(reductions, axis=1), np.concatenate(accepting)
     return Transitions(*(each.astype(np.uint16) for each in found))  # as wide as in the grammar's own tables

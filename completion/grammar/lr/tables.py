@@ -194,8 +194,7 @@ class Tables:
 
         The value is an entry for a terminal, the next state for another symbol.
         """
-        source, symbol = self._table.nonzero()
-        return np.array((source, symbol, self._table[source, symbol]))
+        return np.array([each.astype(np.uint16) for each in (*self._table.nonzero(), self._table[self._table > 0])])
 
     def nth_actions(self, last: int, number: int) -> Numbers:
         """Return one action, by its number from 0, of each entry up to the last; its kind is -1 where there are fewer.
@@ -205,7 +204,7 @@ class Tables:
         """
         rows = last + 1 + self._struct.parse_actions[8 * last]
         raw = np.ctypeslib.as_array(self._struct.parse_actions, (8 * rows,)).reshape(-1, 8)
-        row = raw[np.minimum(np.arange(last + 1) + number + 1, rows - 1)].astype(np.int64)
+        row = raw[np.minimum(np.arange(last + 1) + number + 1, rows - 1)].astype(np.int32)
         kind = np.where(raw[: last + 1, 0] > number, row[:, 0], -1)
         return np.array([kind, row[:, 1], row[:, 2] | row[:, 3] << 8, row[:, 4] | row[:, 5]])
 
@@ -261,4 +260,6 @@ def _action(kind: int, child_count: int, result: int, extra: int, repetition: in
 def spread(starts: Numbers, counts: Numbers) -> Numbers:
     """Return the numbers from each start on, as many as its count, one start after the other."""
     ends = np.cumsum(counts)
-    return np.repeat(starts - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
+    found = np.repeat((starts - ends + counts).astype(np.int32), counts)
+    found += np.arange(len(found), dtype=np.int32)
+    return found

@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import tracemalloc
 from types import FunctionType, ModuleType
 
 import pytest
@@ -53,6 +54,18 @@ def test_a_grammars_size_is_that_of_its_objects_within_a_third(language):
 
     assert exact > 200_000
     assert grammar.size_bytes == pytest.approx(exact, rel=1 / 3)
+
+
+def test_making_a_grammar_takes_at_most_as_much_again_as_it_keeps():
+    Grammar(row_of("json"))  # with what all grammars share
+    tracemalloc.start()
+    try:
+        grammar = Grammar(row_of("cpp"))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 2.2 * grammar.size_bytes
 
 
 def test_grammars_that_are_unloaded_take_nothing():
