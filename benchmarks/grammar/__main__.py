@@ -208,7 +208,7 @@ def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.grammar", description=__doc__)
     parser.add_argument("--sources", type=Path, help="folder of source files that replaces the pinned releases")
-    parser.add_argument("--languages", nargs="*", help="languages of the files; without names, all")
+    parser.add_argument("--languages", nargs="*", help="languages of files and completions; without names, all")
     parser.add_argument(
         "--files", type=int, default=6, help="number of real files in each language (default: %(default)s)"
     )

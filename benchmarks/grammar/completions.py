@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from benchmarks.figures import ratio, rounded
-from benchmarks.quality.sets import FILES, open_tasks
+from benchmarks.quality.sets import FILES, made_apart, open_tasks
 from benchmarks.quality.tasks import Task, sample
 from completion.cancellation import CancelToken
 from completion.completer import Completer
@@ -67,13 +68,16 @@ class Outcome:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-def open_requests(count: int, data_dir: str | None) -> Iterator[tuple[CompletionRequest, str]]:
-    """Yield requests and references, at most `count` of each data set and language that has a grammar."""
-    for task in sample(list(open_tasks(list(FILES), data_dir)), count):
+def open_requests(
+    count: int, data_dir: str | None, languages: Collection[str] = ()
+) -> Iterator[tuple[CompletionRequest, str]]:
+    """Yield requests and references, at most `count` of each data set and language (of all if none is named)."""
+    for task in sample(list(open_tasks([*FILES, *made_apart(data_dir)], data_dir)), count):
         language = _IDENTIFIERS.get(task.language, task.language)
         if language == "typescript" and task.path.endswith(".tsx"):
             language = "typescriptreact"
-        if parsed_row(true_language(language, task.prefix, task.suffix)) is not None:
+        has_grammar = parsed_row(true_language(language, task.prefix, task.suffix)) is not None
+        if has_grammar and (not languages or language in languages):
             yield _request(task, language), task.reference
 
 
@@ -93,14 +97,14 @@ def _request(task: Task, language: str) -> CompletionRequest:
 def run_completions(arguments: argparse.Namespace, console: Console) -> dict[str, Any]:
     """Complete each request without and with the constraint, and return the figures."""
     engine = Engine(load_model(arguments.model), product_settings())
-    questions = list(open_requests(arguments.completions, arguments.data_dir))
+    questions = list(open_requests(arguments.completions, arguments.data_dir, arguments.languages or ()))
     for language in {request.language for request, _ in questions}:
         engine.grammars.load(language)
     gc.collect()
     gc.freeze()  # as the host does once the model is loaded
     totals: dict[tuple[str, GrammarMode], Outcome] = {}
     unseen_ms = 0.0
-    for request, reference in questions:
+    for request, reference in track(questions, description="completions", console=console):
         started = perf_counter()
         open_grammar(request, heal(request.prefix), engine.grammars)
         unseen_ms += 1e3 * (perf_counter() - started)
