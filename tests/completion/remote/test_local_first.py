@@ -92,9 +92,11 @@ class PacedEngine(Engine):
         super().__init__(loaded)
         self.pace = threading.Semaphore(1 << 20)
         self.completed = 0
+        self.asked = None
 
     def complete(self, request, cancel):
         self.completed += 1
+        self.asked = request
         with cancel.calling(lambda: self.pace.release(1 << 10)):
             for event in super().complete(request, cancel):
                 self.pace.acquire()
@@ -335,6 +337,16 @@ def test_a_server_that_dies_in_mid_stream_50_times(beside, local, clock, request
     texts(engine)
     settled(standby)
     assert standby.trouble == ""
+
+
+def test_after_the_text_of_a_server_that_died_no_name_is_known(beside, loaded, local):
+    vllm, _, engine = beside(loaded)
+    vllm.dies_after, local.pace = 2, threading.Semaphore(0)
+    vllm.on_end = lambda: local.pace.release(1 << 10)
+    shown, _ = texts(engine, replace(REQUEST, names=("zebra",)))
+    assert local.completed == 2
+    assert local.asked.prefix.startswith(REQUEST.prefix + shown[0])
+    assert local.asked.names == ()
 
 
 def test_a_server_that_is_not_there_is_tried_at_growing_intervals_by_the_next_requests(beside, loaded, local, clock):
