@@ -216,6 +216,17 @@ def test_a_closed_document_leaves_no_grammar_in_either_engine(beside, loaded):
     assert engine.held()[MemoryPart.GRAMMARS].object_bytes == 0
 
 
+def test_the_grammar_of_a_script_stays_while_its_page_is_open(beside, loaded):
+    _, standby, engine = beside(loaded)
+    page = replace(REQUEST, prefix="<script>\nlet total = ", suffix="1\n</script>\n", language="html")
+    for document in ("other", "page"):
+        engine.prepare(replace(page, document=document, grammar=GrammarMode.STRICT), CancelToken())
+        settled(standby)
+    engine.forget(Closing(documents=("other",)))
+    settled(standby)
+    assert all(one.held()[MemoryPart.GRAMMARS].object_bytes for one in (engine._local, standby))
+
+
 def test_the_local_text_is_complete_while_the_server_is_silent(beside, other, local):
     vllm, _, engine = beside(other)
     vllm.slow_down()
