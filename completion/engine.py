@@ -31,6 +31,7 @@ from completion.prompt.line_endings import normalised
 from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, PromptBudget, PromptPace
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionEvent, CompletionRequest, ContextFile
+from completion.syntax.embedded import embedded
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters
@@ -212,7 +213,7 @@ class Engine(Completer):
         gets a smaller one if the memory has no room for such prompts of all documents in which somebody types.
         """
         session = self._sessions.open(request.document)
-        session.language = request.language
+        session.language = embedded(request).language
         if session.budget is None or not session.tokens:
             session.budget = self._pace.budget()
         planned, prompt = self._laid_out(request, session.budget)

@@ -232,9 +232,9 @@ class LocalFirst:
     ) -> Generator[CompletionEvent, None, CompletionEvent]:
         """Yield the local model's events after the text on the screen; return the last one."""
         shown = screen.suggestion or Suggestion("")
-        below = replace(
-            request, prefix=request.prefix + shown.text, suffix=request.suffix[shown.replace_after :], next_line=False
-        )
+        prefix, suffix = request.prefix + shown.text, request.suffix[shown.replace_after :]
+        names = () if shown.text else request.names  # those known at the cursor, not after the text
+        below = replace(request, prefix=prefix, suffix=suffix, names=names, next_line=False)
         for event in self._local.complete(below, cancel):
             longer = tuple(joined(shown, each) for each in event.suggestions) or ((shown,) if shown.text else ())
             event = replace(event, suggestions=longer, dropped="" if longer else event.dropped)  # noqa: PLW2901

@@ -31,8 +31,9 @@ _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _MIN_CHARACTERS, _MIN_BITS = 16, 3.5
 """Length, and entropy of a character, of a value that counts in any file; hexadecimal ones have twice the length."""
 _MIN_HEX_BITS = _MIN_TOKEN_BITS = 3.0
-_SLICE, _OVERLAP = 16_384, 2_048
-"""Characters that are searched at once, so that other threads of the process go on, and as many as no secret has."""
+_SLICE, _OVERLAP = 16_384, 8_192
+"""Characters that are searched at once, so that other threads of the process go on, and as many as no secret has: web
+servers refuse longer headers, in which the longest tokens are sent (JWT)."""
 
 
 def secret_in(text: str, *, is_suspect: bool) -> str:

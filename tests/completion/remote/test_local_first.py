@@ -92,9 +92,11 @@ class PacedEngine(Engine):
         super().__init__(loaded)
         self.pace = threading.Semaphore(1 << 20)
         self.completed = 0
+        self.asked = None
 
     def complete(self, request, cancel):
         self.completed += 1
+        self.asked = request
         with cancel.calling(lambda: self.pace.release(1 << 10)):
             for event in super().complete(request, cancel):
                 self.pace.acquire()
@@ -212,6 +214,17 @@ def test_a_closed_document_leaves_no_grammar_in_either_engine(beside, loaded):
     engine.forget(Closing(documents=(REQUEST.document,)))
     settled(standby)
     assert engine.held()[MemoryPart.GRAMMARS].object_bytes == 0
+
+
+def test_the_grammar_of_a_script_stays_while_its_page_is_open(beside, loaded):
+    _, standby, engine = beside(loaded)
+    page = replace(REQUEST, prefix="<script>\nlet total = ", suffix="1\n</script>\n", language="html")
+    for document in ("other", "page"):
+        engine.prepare(replace(page, document=document, grammar=GrammarMode.STRICT), CancelToken())
+        settled(standby)
+    engine.forget(Closing(documents=("other",)))
+    settled(standby)
+    assert all(one.held()[MemoryPart.GRAMMARS].object_bytes for one in (engine._local, standby))
 
 
 def test_the_local_text_is_complete_while_the_server_is_silent(beside, other, local):
@@ -335,6 +348,16 @@ def test_a_server_that_dies_in_mid_stream_50_times(beside, local, clock, request
     texts(engine)
     settled(standby)
     assert standby.trouble == ""
+
+
+def test_after_the_text_of_a_server_that_died_no_name_is_known(beside, loaded, local):
+    vllm, _, engine = beside(loaded)
+    vllm.dies_after, local.pace = 2, threading.Semaphore(0)
+    vllm.on_end = lambda: local.pace.release(1 << 10)
+    shown, _ = texts(engine, replace(REQUEST, names=("zebra",)))
+    assert local.completed == 2
+    assert local.asked.prefix.startswith(REQUEST.prefix + shown[0])
+    assert local.asked.names == ()
 
 
 def test_a_server_that_is_not_there_is_tried_at_growing_intervals_by_the_next_requests(beside, loaded, local, clock):

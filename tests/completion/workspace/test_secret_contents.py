@@ -118,3 +118,10 @@ def test_a_secret_on_the_border_of_two_slices_of_a_long_text_is_found(offset):
     before = "x" * (_SLICE + offset) + "\n"
     assert secret_in(f"{before}aws_access_key_id = AKIAQWERTZUIOP345678\n" + "y" * _SLICE, is_suspect=False)
     assert not secret_in(f"{before}aws_access_key_name = AKIA\n" + "y" * _SLICE, is_suspect=False)
+
+
+@pytest.mark.parametrize("offset", range(-8_000, 64, 500))
+def test_a_long_token_on_the_border_of_two_slices_is_found(offset):
+    rng = random.Random(3)
+    token = f"eyJ{text_of(rng, 40)}.eyJ{text_of(rng, 7_000)}.{text_of(rng, 43)}"
+    assert secret_in(f"{'x' * (_SLICE + offset)}\nAuthorization: Bearer {token}\n", is_suspect=False)
