@@ -148,9 +148,6 @@ def _parse(data: bytes, counts: Collection[int]) -> Measured:
     return found
 
 
-logger = logging.getLogger(__name__)
-
-
 def make_drafters(loaded: LoadedModel, max_nodes: int, *, briefly: bool = False) -> Drafters:
     """Make drafters with trees of at most `max_nodes` nodes, with the calibration that earlier processes learned.
 
