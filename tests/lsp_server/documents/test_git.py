@@ -22,6 +22,7 @@ from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
+from lsp_server.workspace_reader import identity_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -114,6 +115,27 @@ def test_an_inner_repository_decides_about_its_own_files(repository):
     git(repository / "inner", "init", "--quiet")
     assert ignored(repository, "inner/a.py", "inner/b.py") == ["inner/b.py"]
     assert sorted(listed(repository)) == ["inner/.gitignore", "inner/a.py"]
+
+
+def test_a_search_may_find_further_inner_repositories_while_a_request_looks_at_those_that_are_known(
+    repository, monkeypatch
+):
+    for name in ("first", "second"):
+        write(repository, f"{name}/a.py")
+        git(repository / name, "init", "--quiet")
+    policy, looks = FilePolicy(repository, is_opened=True), []
+    policy.refusal(repository / "first/a.py")
+
+    def looked_at(path):  # as long as it takes, a search on another thread goes on
+        looks.append(path)
+        if path == repository / "first/.git/index" and looks.count(path) == 1:
+            policy.refusal(repository / "second/a.py")
+        return identity_of(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lsp_server.documents.rules.repository.identity_of", looked_at)
+        before = policy.stamp()
+    assert policy.stamp() != before
 
 
 def test_no_program_that_a_repository_names_is_run(repository, tmp_path):
