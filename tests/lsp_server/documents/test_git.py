@@ -194,6 +194,16 @@ def test_git_that_cannot_say_is_asked_once(repository, tmp_path, other_git):
     assert (tmp_path / "log").read_text() == "asked\n" * 2
 
 
+def test_git_that_could_not_say_once_is_asked_again_before_files_are_sent(repository, tmp_path, other_git):
+    write(tmp_path / "home", ".config/git/ignore", text="notes.md\n")
+    write(repository, "notes.md")
+    other_git('[ -e "$pipe" ] && rm "$pipe" && exit 128\nexec "$real" "$@"')
+    policy = FilePolicy(repository, is_opened=True)
+    assert policy.refusal(repository / "notes.md") is None
+    policy.ask([repository / "notes.md"])
+    assert policy.refusal(repository / "notes.md") is EmptyReason.IGNORED_FILE
+
+
 async def test_the_event_loop_waits_for_git_neither_when_a_file_is_opened_nor_when_the_index_changed(
     repository, other_git, monkeypatch
 ):
