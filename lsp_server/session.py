@@ -208,7 +208,10 @@ class Session:
         return EmptyReason.NOT_OPEN.sentence if document is None else self.quiet.switch(wanted, document)
 
     async def _prepare(self, document: Document, place: Place) -> None:
+        version = document.version
         await self.policy.consult(document)
+        if document.version != version or self.documents.get(document.uri) is not document:
+            return
         if self.policy.refusal(document, place) is None and self.quiet.silence(document) is not EmptyReason.SNOOZED:
             settings, _ = self._settings.for_request(document)
             await self.engine.prepare(self._builder.build(document, place, settings))
