@@ -19,7 +19,7 @@ from lsp_server.documents.position_encoding import PositionEncoding
 from lsp_server.documents.text_lines import Place
 from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders, folders_at_start
-from lsp_server.editing.next_edits import NextEditor, is_wanted
+from lsp_server.editing.next_edits import MAX_OTHERS, NextEditor, is_wanted
 from lsp_server.editing.selection_edit import SelectionEditor
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.engine.auto_model import ModelDownload
@@ -185,18 +185,13 @@ class Session:
         if document is None:
             return {"edits": []}
         family = family_of(document.language)
-        alike = [
-            one for one in reversed(list(self.documents)) if family_of(one.language) == family and not one.notebook
-        ]
-        for each in (document, *alike):
+        opened = [one for one in reversed(list(self.documents)) if one is not document and not one.notebook]
+        alike = [one for one in opened if family_of(one.language) == family]
+        for each in (document, *alike[:MAX_OTHERS]):
             await self.policy.consult(each)
         if not self._wants_next_edits(query, document):
             return {"edits": []}
-        others = (
-            other
-            for other in alike
-            if other is not document and self._wants_next_edits(replace(query, version=None), other)
-        )
+        others = (other for other in alike if self._wants_next_edits(replace(query, version=None), other))
         edits = await self.next_editor.edits(document, invoked=query.invoked, others=others, elsewhere=elsewhere)
         return {"edits": [edit.message() for edit in edits]}
 
@@ -213,7 +208,10 @@ class Session:
         return EmptyReason.NOT_OPEN.sentence if document is None else self.quiet.switch(wanted, document)
 
     async def _prepare(self, document: Document, place: Place) -> None:
+        version = document.version
         await self.policy.consult(document)
+        if document.version != version or self.documents.get(document.uri) is not document:
+            return
         if self.policy.refusal(document, place) is None and self.quiet.silence(document) is not EmptyReason.SNOOZED:
             settings, _ = self._settings.for_request(document)
             await self.engine.prepare(self._builder.build(document, place, settings))

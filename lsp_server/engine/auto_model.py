@@ -12,11 +12,11 @@ from completion.errors import DraftlineError
 from completion.free_memory import free_bytes
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
-from lsp_server.status import LoadingProgress
 
 if TYPE_CHECKING:
     from completion.model.choice import Choice, KnownModel
     from completion.progress import Progress
+    from lsp_server.status import LoadingProgress
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from lsprotocol import types
+if TYPE_CHECKING:
+    from lsprotocol import types
 
 
 class ItemRange(StrEnum):
@@ -51,6 +53,8 @@ class ClientProfile:
 
 def profile_of(params: types.InitializeParams) -> ClientProfile:
     """Return the profile of a client that sent `params`."""
+    from lsprotocol import types  # noqa: PLC0415 - the table of settings, and so the command line, needs none of it
+
     name = params.client_info.name if params.client_info else ""
     text_document = params.capabilities.text_document or types.TextDocumentClientCapabilities()
     list_mode = _list_mode(text_document.completion)
@@ -64,6 +68,8 @@ def profile_of(params: types.InitializeParams) -> ClientProfile:
 
 def _list_mode(completion: types.CompletionClientCapabilities | None) -> types.InsertTextMode | None:
     """Return the insertion of a list item's text as it is, if the client can do that, else the one that it does."""
+    from lsprotocol import types  # noqa: PLC0415 - see above
+
     if completion is None:
         return None
     item = completion.completion_item

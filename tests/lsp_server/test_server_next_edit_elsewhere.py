@@ -5,6 +5,9 @@ import asyncio
 import pytest
 from lsprotocol import types
 
+from lsp_server.editing.next_edits import MAX_OTHERS
+from lsp_server.messages import NextEditQuery
+from lsp_server.server import create_server
 from tests.lsp_server.real_client import steps
 
 STORE, MAIN, OTHER = "file:///nowhere/store.py", "file:///nowhere/main.py", "file:///nowhere/other.py"
@@ -68,6 +71,20 @@ async def test_a_file_in_c_and_its_header_which_clients_take_for_cpp_change_toge
     client.change(HEADER, 2, (0, 4), (0, 12), "read_all")
     (edit,) = await ask(client, HEADER)
     assert (edit.textDocument.uri, edit.text) == (SOURCE, "int read_all(int path) {")
+
+
+async def test_of_many_open_documents_those_alone_are_looked_at_that_edits_may_be_in(runtime):
+    session, consulted = create_server().session, []
+
+    async def consult(uri):
+        consulted.append(uri)
+
+    session.policy._consult = consult
+    uris = [f"file:///nowhere/{number}.py" for number in range(50)]
+    for uri in uris:
+        session.documents.open(types.TextDocumentItem(uri, "python", 1, USED))
+    assert await session.next_edits(NextEditQuery(uris[0], None, invoked=True), elsewhere=True) == {"edits": []}
+    assert consulted == [uris[0], *reversed(uris[-MAX_OTHERS:])]
 
 
 async def test_what_the_edited_document_itself_needs_goes_first(renamed):

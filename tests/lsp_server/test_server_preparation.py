@@ -2,10 +2,14 @@
 
 import asyncio
 
+import pytest
 from lsprotocol import types
 
 from completion.host.process.clients import document_of
+from lsp_server.documents.text_lines import Place
+from lsp_server.server import create_server
 from tests.lsp_server.real_client import steps
+from tests.lsp_server.scripted_editor import settle
 
 URI = "file:///nowhere/a.py"
 
@@ -31,6 +35,29 @@ async def test_names_of_other_servers_reach_the_engine_with_the_next_request_the
     client.change(URI, 2, (0, 11), (0, 11), " + y.")
     await client.complete(URI, 0, 16, invoked=True)
     assert [paced.names[0], paced.names[-1]] == [("total", "tax"), ()]
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+async def test_a_document_that_changes_or_closes_while_its_file_is_judged_is_not_prepared(runtime, is_closed):
+    session, judged, prepared = create_server().session, asyncio.Event(), []
+
+    async def prepare(request):
+        prepared.append(request)
+
+    session.policy._consult, session.engine.prepare = lambda _uri: judged.wait(), prepare
+    document = session.documents.open(types.TextDocumentItem(URI, "python", 1, "x\ny\n"))
+    preparing = asyncio.create_task(session._prepare(document, Place(1, 1)))
+    await settle()
+    if is_closed:
+        session.documents.close(URI)
+    else:
+        whole = types.TextDocumentContentChangeWholeDocument("")
+        session.documents.change(
+            types.DidChangeTextDocumentParams(types.VersionedTextDocumentIdentifier(2, URI), [whole])
+        )
+    judged.set()
+    await preparing
+    assert prepared == []
 
 
 async def test_nothing_is_prepared_with_prepare_ms_0(paced, start_client):

@@ -53,10 +53,10 @@ class Git:
         return known[1] if known is not None else None
 
     def ask(self, paths: Sequence[Path]) -> None:
-        """Ask about several paths at once."""
+        """Ask about several paths at once, also about those of which git could not say anything before."""
         index = identity_of(self.index)  # before git reads it
         paths = list(dict.fromkeys(map(self._askable, paths)))
-        askable = [path for path in paths if path not in self._known or self._known[path][0] != index]
+        askable = [path for path in paths if self._known.get(path) not in ((index, True), (index, False))]
         if not askable:
             return
         named = {b"./" + os.fsencode(path.relative_to(self.top)): path for path in askable}

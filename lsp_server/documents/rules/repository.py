@@ -126,7 +126,8 @@ class Repository:
     def stamp(self) -> object:
         """Return what is another value once rules were dropped, or git may say something else about a known path."""
         index = identity_of(self._says.index) if self._says is not None else None
-        return self._dropped, index, [inner.stamp() for inner in self._inner.values()]
+        inner = list(self._inner.values())  # a search on another thread may find more meanwhile
+        return self._dropped, index, [each.stamp() for each in inner]
 
     def ignores(self, path: Path, *, is_folder: bool) -> bool:
         """Return whether a path is ignored: by draftline's own ignore files, else by git, in inner repositories too.

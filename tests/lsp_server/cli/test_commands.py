@@ -256,6 +256,15 @@ def test_help_lists_every_command_and_loads_no_model_libraries():
         assert command in done.stdout
 
 
+def test_commands_that_complete_and_serve_load_no_classes_of_the_editors_protocol():
+    script = (
+        "import sys, lsp_server.cli.complete, lsp_server.cli.serve\n"
+        "print([name for name in ('lsprotocol', 'pygls') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_the_demos_table_has_each_position_on_one_line_of_a_terminal_of_80_columns(engine, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     main(["demo", *engine])

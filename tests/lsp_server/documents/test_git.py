@@ -22,6 +22,7 @@ from lsp_server.documents.workspace_feed import WorkspaceFeed
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
+from lsp_server.workspace_reader import identity_of
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -116,6 +117,27 @@ def test_an_inner_repository_decides_about_its_own_files(repository):
     assert sorted(listed(repository)) == ["inner/.gitignore", "inner/a.py"]
 
 
+def test_a_search_may_find_further_inner_repositories_while_a_request_looks_at_those_that_are_known(
+    repository, monkeypatch
+):
+    for name in ("first", "second"):
+        write(repository, f"{name}/a.py")
+        git(repository / name, "init", "--quiet")
+    policy, looks = FilePolicy(repository, is_opened=True), []
+    policy.refusal(repository / "first/a.py")
+
+    def looked_at(path):  # as long as it takes, a search on another thread goes on
+        looks.append(path)
+        if path == repository / "first/.git/index" and looks.count(path) == 1:
+            policy.refusal(repository / "second/a.py")
+        return identity_of(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lsp_server.documents.rules.repository.identity_of", looked_at)
+        before = policy.stamp()
+    assert policy.stamp() != before
+
+
 def test_no_program_that_a_repository_names_is_run(repository, tmp_path):
     script = tmp_path / "monitor"
     script.write_text(f"#!/bin/sh\ntouch {tmp_path / 'executed'}\n")
@@ -170,6 +192,16 @@ def test_git_that_cannot_say_is_asked_once(repository, tmp_path, other_git):
     says.forget()
     assert says.ignores(repository / "b.py") is None
     assert (tmp_path / "log").read_text() == "asked\n" * 2
+
+
+def test_git_that_could_not_say_once_is_asked_again_before_files_are_sent(repository, tmp_path, other_git):
+    write(tmp_path / "home", ".config/git/ignore", text="notes.md\n")
+    write(repository, "notes.md")
+    other_git('[ -e "$pipe" ] && rm "$pipe" && exit 128\nexec "$real" "$@"')
+    policy = FilePolicy(repository, is_opened=True)
+    assert policy.refusal(repository / "notes.md") is None
+    policy.ask([repository / "notes.md"])
+    assert policy.refusal(repository / "notes.md") is EmptyReason.IGNORED_FILE
 
 
 async def test_the_event_loop_waits_for_git_neither_when_a_file_is_opened_nor_when_the_index_changed(
