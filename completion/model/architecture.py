@@ -163,7 +163,8 @@ def read_architecture(folder: Path) -> Architecture:
     except OSError as error:
         raise ModelError(f"{path} cannot be read ({error.strerror}). Make it readable.") from error
     except (KeyError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
-        raise ModelDamagedError(f"{path} is damaged or incomplete ({error!r}). Download the model again.") from error
+        why = f"{type(error).__name__}: {error}"  # the representation of an error of decoding has the whole file
+        raise ModelDamagedError(f"{path} is damaged or incomplete ({why}). Download the model again.") from error
 
 
 def architecture_of(given: Mapping[str, Any]) -> Architecture:

@@ -17,6 +17,8 @@ from drafting.arrays import FloatArray
 Bits = npt.NDArray[np.uint16]
 _INDEX = "model.safetensors.index.json"
 """Name of the file that says in which of a divided model's files each tensor is."""
+_MOST_TABLE_BYTES = 100_000_000
+"""Maximum size of a file's table of tensors, as in the library safetensors: a damaged length may cover all of it."""
 _KINDS: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2"), "BF16": np.dtype("<u2")}
 
 
@@ -129,21 +131,23 @@ def _named_in(index: Path) -> set[str]:
     try:
         return set(map(str, json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelDamagedError(f"{index} is truncated or damaged ({error!r}). Download it again.") from error
+        why = f"{type(error).__name__}: {error}"  # the representation of an error of decoding has the whole file
+        raise ModelDamagedError(f"{index} is truncated or damaged ({why}). Download it again.") from error
 
 
 def _read(file: Path) -> dict[str, StoredTensor]:
     """Map a safetensors file: the length of a JSON table, the table, the tensors at its offsets."""
     try:
         data = np.memmap(file, np.uint8, "c")  # pages are private, since torch wants writable memory
-        start = 8 + int(data[:8].view("<u8")[0])
+        start = 8 + min(int(data[:8].view("<u8")[0]), _MOST_TABLE_BYTES)
         table: Mapping[str, Any] = json.loads(data[8:start].tobytes())
         entries = {name: entry for name, entry in table.items() if name != "__metadata__"}
         return {name: _tensor(file, name, data[start:], entry) for name, entry in entries.items()}
     except OSError as error:
         raise ModelError(f"{file} cannot be read ({error.strerror}). Make it readable.") from error
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise ModelDamagedError(f"{file} is truncated or damaged ({error!r}). Convert or download it again.") from error
+        why = f"{type(error).__name__}: {error}"
+        raise ModelDamagedError(f"{file} is truncated or damaged ({why}). Convert or download it again.") from error
 
 
 def _tensor(file: Path, name: str, data: npt.NDArray[np.uint8], entry: Mapping[str, Any]) -> StoredTensor:

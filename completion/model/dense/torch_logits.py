@@ -47,8 +47,7 @@ class TorchLogits:
     def top(self, count: int) -> tuple[IntArray, FloatArray]:
         """Return the best `count` tokens of each row with their logits, best first.  # [rows, count] twice."""
         tokens, values = np.split(self._best(count)[:, 2:], 2, axis=1)
-        order = np.lexsort((tokens, -values), axis=-1)[:, :count]  # the lowest id first among equals
-        return np.take_along_axis(tokens, order, 1).astype(np.int32), np.take_along_axis(values, order, 1)
+        return tokens[:, :count].astype(np.int32), values[:, :count]
 
     def log_sum(self, index: int) -> float:
         """Return log Σ exp of one row."""
@@ -63,9 +62,11 @@ class TorchLogits:
         return self._rows[index]
 
     def _best(self, count: int) -> FloatArray:
-        """Return `best_tokens` of all rows, copied at once, with at least `count` tokens."""
+        """Return `best_tokens` of all rows, copied and sorted once, with at least `count` tokens."""
         if self._copied.shape[1] < 2 + 2 * min(count, self._values.shape[1]):
             if self._found is None or count > _MIN_KEPT:
                 self._found = best_tokens(self._values, max(count, _MIN_KEPT))
-            self._copied = self._found.cpu().numpy()
+            sums, tokens, values = np.split(self._found.cpu().numpy(), [2, 1 + self._found.shape[1] // 2], axis=1)
+            order = np.lexsort((tokens, -values), axis=-1)  # the lowest id first among equals
+            self._copied = np.hstack((sums, *(np.take_along_axis(each, order, 1) for each in (tokens, values))))
         return self._copied

@@ -45,9 +45,8 @@ def _plain(rows: FloatArray, importance: FloatArray, kind: BlockKind) -> Blocks:
     scales = _scales(rows, importance, limit)
     factors = _halves(scales)
     values = _rounded(rows, factors.astype(np.float32)[..., None], 0.0, -limit, limit - 1) + kind.offset
-    return Blocks(
-        values.astype(np.uint8).reshape(len(rows), -1), factors[..., None], np.zeros((len(rows), 0), np.uint8)
-    )
+    whole = values.astype(np.int16).astype(np.uint8)  # on Arm, a float below 0 becomes 0 in uint8
+    return Blocks(whole.reshape(len(rows), -1), factors[..., None], np.zeros((len(rows), 0), np.uint8))
 
 
 def _q6_k(rows: FloatArray, importance: FloatArray) -> Blocks:

@@ -43,6 +43,15 @@ def test_the_best_tokens_of_all_rows_leave_the_device_in_one_copy(monkeypatch):
     assert copies == [(5, 18), (1000,)]
 
 
+def test_the_best_tokens_are_sorted_once_for_all_that_ask(monkeypatch):
+    logits = TorchLogits(torch.randn(5, 1000))
+    tokens, best = logits.top(8)
+    monkeypatch.setattr(np, "lexsort", None)  # a second sort would call it
+    for count in (8, 3):
+        np.testing.assert_array_equal(logits.top(count)[0], tokens[:, :count])
+        np.testing.assert_array_equal(logits.top(count)[1], best[:, :count])
+
+
 def test_divergence_is_zero_for_equal_predictions_and_the_entropy_difference_otherwise():
     even, sure = np.log(np.array([0.5, 0.5])), np.log(np.array([0.9, 0.1]))
     assert divergence([even, sure], [even + 3, sure]) == pytest.approx(0)

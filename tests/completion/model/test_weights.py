@@ -4,10 +4,12 @@ import errno
 import json
 import os
 import shutil
+import tracemalloc
 
 import pytest
 
 from completion.errors import ModelDamagedError, ModelError
+from completion.model import weights
 from completion.model.architecture import read_architecture
 from completion.model.weights import StoredTensors
 
@@ -24,6 +26,25 @@ def divided(tiny_qwen, tmp_path):
 
 def test_only_files_that_the_index_names_are_read(divided, tiny_qwen):
     assert StoredTensors(divided).shapes == StoredTensors(tiny_qwen[0]).shapes
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "model.safetensors.index.json", "config.json"])
+def test_the_error_of_a_file_that_is_no_text_does_not_have_its_bytes(divided, name):
+    length = (50_000).to_bytes(8, "little") if name == "model.safetensors" else b""
+    (divided / name).write_bytes(length + b"\xff" * 60_000)
+    with pytest.raises(ModelDamagedError, match="can't decode byte 0xff") as damage:
+        read_architecture(divided) if name == "config.json" else StoredTensors(divided)
+    assert len(str(damage.value)) < 1000
+
+
+def test_of_a_file_whose_table_has_no_end_little_is_read(divided, monkeypatch):
+    monkeypatch.setattr(weights, "_MOST_TABLE_BYTES", 1000)
+    (divided / "model.safetensors").write_bytes((1 << 50).to_bytes(8, "little") + b"[" * 10_000_000)
+    tracemalloc.start()
+    with pytest.raises(ModelDamagedError, match="is truncated or damaged"):
+        StoredTensors(divided)
+    assert tracemalloc.get_traced_memory()[1] < 1e6
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("content", ["", '{"weight_map": {"model.nor', "{}", "[]", '{"weight_map": 3}'])
