@@ -175,7 +175,7 @@ def _shared(text: str, replaces: int, context: Context) -> int:
     if not replaces:
         return 0
     rest, tail = text[text.rfind(context.line_after[replaces - 1]) + 1 :], context.line_after[replaces:]
-    if rest.rstrip() == tail.rstrip():
+    if rest.rstrip().endswith(tail.rstrip()):
         return len(context.line_after.rstrip())
     same = rest[: common_length(rest, tail)]
     shared = len(same) - len(same.lstrip(_PUNCTUATION))
