@@ -83,6 +83,7 @@ class Finisher:
         if not kept.strip():
             return DropReason.SYNTAX
         over = min(suggestion.replace_after, replaced_by(kept, self.context))  # not a closer that was cut off
+        kept = kept if self.context.line_after.strip() else kept.rstrip()  # without the line end, which is there
         return replace(suggestion, text=kept, replace_after=over)
 
     @property

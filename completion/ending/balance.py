@@ -139,7 +139,7 @@ def _lacks_as_text(text: str, context: Context, replaces: int, lacking: Lacks) -
     """Return how many brackets and quotes of the cursor's line have no partner if strings and comments are code."""
     line = f"{context.line_before}{text}{context.line_after[replaces:]}"
     found = scan(line, "")
-    quotes = sum(line.count(quote) % 2 for quote in _QUOTES)
+    quotes = sum((line.count(quote) - line.count(f"\\{quote}")) % 2 for quote in _QUOTES)
     return max(0, len(found.open) + len(found.unopened) - lacking.own) + max(0, quotes - lacking.own_string)
 
 
@@ -175,7 +175,7 @@ def _shared(text: str, replaces: int, context: Context) -> int:
     if not replaces:
         return 0
     rest, tail = text[text.rfind(context.line_after[replaces - 1]) + 1 :], context.line_after[replaces:]
-    if rest.rstrip() == tail.rstrip():
+    if rest.rstrip().endswith(tail.rstrip()):
         return len(context.line_after.rstrip())
     same = rest[: common_length(rest, tail)]
     shared = len(same) - len(same.lstrip(_PUNCTUATION))

@@ -77,13 +77,13 @@ def remark(text: str, context: Context) -> Ends:
 
 
 def code_fence(text: str, context: Context) -> Ends:
-    """End before the first code fence that is in no string or comment."""
+    """End before the first code fence that is in no string, comment or heredoc."""
     if "`" not in text or not is_code(context.language) or row_of(context.language).fences:
         return whole(text)
     for match in _FENCE.finditer(text):
         start = match.start()
         inside = scan(context.near + text[:start], context.language)
-        if (start or not context.line_before.strip()) and not inside.string and not inside.comment:
+        if (start or not context.line_before.strip()) and not (inside.string or inside.comment or inside.in_heredoc):
             kept, is_fence = len(text[:start].rstrip()), match.group().endswith("```")
             return Ends(kept if is_fence else len(text), kept, over=is_fence)
     return whole(text)

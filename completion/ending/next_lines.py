@@ -29,16 +29,16 @@ _LOOK_AHEAD = 2  # lines below the cursor where a repetition may begin
 _MOST_ALIKE = 4  # lines that a text must have in common with the document
 
 _NAME = re.compile(
-    r"[ \t]*(?P<declares>[^=(\"'#]*?)(?P<name>[$@]?\w[\w.$>-]*)[ \t]*(?::(?!=)[^=]*)?(?<![-=!<>+*/%&|^.])"
-    r"(?::=|=)(?![=>~])(?P<value>.*)"
-)
-_JUMP = re.compile(r"[ \t]*(?:return|break|continue|raise|throw)\b(?!.*\b(?:if|unless|when)\b(?!.*\belse\b))")
-_LABEL = re.compile(r"[ \t]*(?:case|default|when)\b.*|.*:|[ \t]*[#)}\]].*")  # control gets there from elsewhere
+    r"[ \t]*(?P<head>[^=(\"'#]{0,200}?(?P<name>(?!_\b)[$@]?\w[\w.$>-]{0,200}+)[ \t]*"
+    r"(?::(?!=)[^=]{0,200})?(?<=[ \t]):?=)(?![=>~])(?P<value>.*)"
+)  # without a blank before `=`, it is an attribute, an option, or a variable of a shell's command
+_JUMP = re.compile(r"[ \t]*(?:return|break|continue|raise|throw)\b(?!(?>.*\b(?:if|unless|when)\b)(?!.*\belse\b))")
+_LABEL = re.compile(r"[ \t]*(?:case|default|when)\b.*|.*:|[ \t]*[#)}\];].*")  # control gets there from elsewhere
 _WORDS = re.compile(r"[\w \t]*")
 
 _KEY = re.compile(
     r"""[ \t]*(?:("(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*(?:=|:(?!=))"""
-    r"""|([^\s:#"'{}\[\]<&*!|>%@`,?=-][^:#=\n]*?)[ \t]*(?:=|:(?=\s|\Z)))"""
+    r"""|([^\s:#"'{}\[\]<&*!|>%@`,?=-][^:#=\n]*+)(?:=|:(?=\s|\Z)))"""
 )
 _TABLE = re.compile(r"^\[[A-Za-z_][^\[\],\n]*\](?=[ \t]*(?:#.*)?\r?$)", re.MULTILINE)  # a key of the whole document
 _SEPARATOR = re.compile(r"---|\.\.\.|\{\{|\{%|\[")  # of documents, of branches in a template, before a table
@@ -195,7 +195,7 @@ def _kept(text: str, start: int, context: Context) -> str:
 
 def _is_said(text: str, line: _Line, context: Context) -> bool:
     """Return whether a line has a key that its mapping has, gives the next line's name a value, or leaves before it."""
-    if context.before.string or not only_closers(context):
+    if not _may_say(context):
         return False
     if _consists_of_keys(context):
         key, typed = _key_of(line.whole), "" if line.offset else context.line_before
@@ -207,15 +207,24 @@ def _is_said(text: str, line: _Line, context: Context) -> bool:
         is_last = not text[line.offset :].rstrip().partition("\n")[2]
         return is_last and _is_reached(below, context)
     ours, theirs = _NAME.match(line.whole), _NAME.match(below)
-    if ours is None or theirs is None or ours["name"] != theirs["name"]:
+    if ours is None or theirs is None or ours["head"] != theirs["head"]:
         return False
+    _, *further = (each for each in context.following if each.strip())
+    value = [theirs["value"], *takewhile(lambda each: depth(each) > depth(below), further)]
     read = re.compile(rf"(?<!\w){re.escape(ours['name'])}(?!\w)")
-    return not read.search(theirs["value"]) and not read.search(text, line.offset + len(line.whole))
+    return not any(map(read.search, (*value, text[line.offset :].partition("\n")[2])))
+
+
+def _may_say(context: Context) -> bool:
+    """Return whether a line at a cursor may be what is said once only: no line of text is, nor of a long statement."""
+    row = row_of(context.language)
+    is_apart = not row.has_sentences and row.statement_end is None
+    return is_apart and not context.before.string and only_closers(context)
 
 
 def _may_be_said(text: str, line: _Line, context: Context) -> bool:
     """Return whether `_is_said` may become true of an unfinished line."""
-    if context.before.string or not only_closers(context):
+    if not _may_say(context):
         return False
     if _consists_of_keys(context):
         begun = line.whole.strip().strip("\"'")
@@ -234,11 +243,14 @@ def _is_reached(below: str, context: Context) -> bool:
 
 @lru_cache(maxsize=2)
 def _consists_of_keys(context: Context) -> bool:
-    """Return whether nearly all lines around a cursor have keys, apart from brackets, comments and items of lists."""
+    """Return whether nearly all lines around a cursor have keys, apart from brackets, comments and items of lists.
+
+    In other languages, a name may get a value again.
+    """
     around = (*context.near.split("\n")[-_MOST - 1 : -1], *context.following[:_MOST])
     lines = [line for line in around if _OTHER.match(line) is None]
     keyed = sum(_key_of(line) is not None and not line.rstrip().endswith((";", "):")) for line in lines)
-    return keyed > 0.9 * len(lines)
+    return row_of(context.language).keys and keyed > 0.9 * len(lines)
 
 
 def _key_of(line: str) -> str | None:
@@ -246,7 +258,7 @@ def _key_of(line: str) -> str | None:
     if table := _TABLE.match(line):
         return table.group()
     found = None if is_item(line) else _KEY.match(line)
-    return None if found is None else (found[1] or found[2]).strip("\"'")
+    return None if found is None else (found[1] or found[2]).rstrip().strip("\"'")
 
 
 def _beside(text: str, line: _Line, context: Context) -> frozenset[str]:

@@ -178,10 +178,9 @@ def _aligned(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tupl
     follows the text's first word, from the index `first` on, needs to tell less.
     """
     paths: list[_Path] = [(_NOTHING, 0, False)] * len(rest.tokens)
-    found, alive = set[int](), set[int]()
+    before, found = paths, set[int]()
     for at, token in enumerate(ours):
         before, paths = paths, []
-        is_last = at == len(ours) - 1
         for index, (other, cost) in enumerate(zip(rest.tokens, rest.bits, strict=True)):
             path = (before[index][0] - bits[token[0]], before[index][1], False)
             if index and paths[-1][0] - cost > path[0]:
@@ -190,12 +189,12 @@ def _aligned(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tupl
             told, start, is_same = before[index - 1] if index else (0.0, at, True)
             if is_match and told + cost > path[0]:
                 path = (told + cost, start, is_same)
-            elif is_last and told + cost > 0 and other[0].startswith(token[0]):
-                alive.add(start)
             paths.append(path)
             if path[0] > 0 and _is_enough(path, index, at, ours, rest, first):
                 found.add(path[1])
-    return found, alive | {start for told, start, _ in paths if told > 0}
+    further = [sum(rest.bits[index:]) for index in range(1, len(rest.bits) + 1)]  # bits that may still be in common
+    both = (zip(row, further, strict=True) for row in (before, paths))  # the last token may go on
+    return found, {start for row in both for (told, start, _), more in row if told + more > 0}
 
 
 def _is_enough(path: _Path, index: int, at: int, ours: Sequence[Token], rest: _Rest, first: int) -> bool:

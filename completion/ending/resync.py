@@ -19,7 +19,7 @@ _IN_TAG = re.compile(rf"""(?:[^<>"'{{/=]|{_VALUE}|[/=](?!>))*+""")
 _TAG = re.compile(
     rf"""<(?P<end>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s(?:{_VALUE}|[^<>"'])*+)?(?<!/)>"""
     r"|\{%[-+~]?\s*(?P<end_>end)?(?P<name_>[a-z]\w*)[^%\n]*%\}"  # of Jinja, Django, Twig and Liquid
-    r"|\{(?P<_end>[#/])(?P<_name>[a-z]+)[^\n]*?\}"  # of Svelte
+    r"|\{(?P<_end>[#/])(?P<_name>[a-z]+)[^\n]{0,1000}?\}"  # of Svelte
 )
 _BEGUN = re.compile(r"(?:<(?:/[\w.:-]*\s*)?|/|\{(?:%[-+~]?\s*(?:e(?:n(?:d[^}\n]*)?)?)?|/[^}\n]*)?)\Z")
 _MAX_TAG = 1000  # characters before the cursor in which the tag around it begins

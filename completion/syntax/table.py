@@ -42,6 +42,7 @@ class Row:
     statement_end: re.Pattern[str] | None = None
     body_mark: re.Pattern[str] | None = None
     items: bool = False
+    keys: bool = False
     last_comma: bool = True
     as_written: bool = False
     recipe: re.Pattern[str] | None = None

@@ -1,5 +1,7 @@
 """Properties of all rules: they insert no text, take no shown text back, and do not cut what they left again."""
 
+import time
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from completion.ending.context import Context
 from completion.ending.decision import RULES, committed, finished
 from completion.ending.decision import shown as shown_part
 from completion.ending.loops import loops
+from completion.ending.next_lines import next_lines
 from completion.ending.rule import DropReason
 from completion.ending.shape import indentation
 from completion.request import Mode, Suggestion
@@ -116,3 +119,14 @@ def test_a_line_of_punctuation_costs_no_more_than_its_length(repeated):
         return lines_run(lambda: loops(text, context))
 
     assert work(800) < 3 * work(200)
+
+
+@pytest.mark.parametrize("repeated", ["a", "a:", "color:red;", "a ", "if ", "\t"])
+def test_a_long_line_costs_no_more_than_its_length(repeated):
+    """With the square of it, some of these lines took minutes of CPU time for each token."""
+    line = "return " + (repeated * 50_000)[:50_000]
+    for language in ("python", "yaml"):
+        context = Context.of(f"{line}\n{line}", f"\n{line}\n", language, Mode.LINE)
+        before = time.thread_time()
+        next_lines(" b", context)
+        assert time.thread_time() - before < 2.0

@@ -333,3 +333,7 @@ def test_what_no_text_completes_is_cut(language, prefix, text, suffix):
 def test_a_condition_of_the_preprocessor_opens_what_a_requested_text_must_close(invoked, kept):
     prefix, suffix = "#include <stdbool.h>\n\n#i", "\nint f(int a)\n{\n    return a;\n}\n"
     assert kept_of(prefix, suffix, "c", "fdef __cplusplus", invoked=invoked) == kept
+
+
+def test_a_text_that_is_cut_after_a_line_does_not_end_with_an_empty_one():
+    assert kept_of("def f():\n    ", "\n\nx = 1\n", "python", "a()\n    b = = 1\n    c()") == "a()"
