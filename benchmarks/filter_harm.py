@@ -12,7 +12,7 @@ from collections import Counter
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.quality.sets import FILES, MID_LINE, open_tasks
+from benchmarks.quality.sets import FILES, MID_LINE, made_apart, open_tasks
 from benchmarks.quality.tasks import Task
 from completion.ending.context import cursor_context
 from completion.ending.decision import RULES, finished
@@ -39,7 +39,8 @@ def main() -> None:
     """Print a table by data set, then one line of JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.filter_harm", description=__doc__)
     parser.add_argument("--data-dir", help="folder of the open data")
-    tasks = list(open_tasks([*FILES, MID_LINE], parser.parse_args().data_dir))
+    folder = parser.parse_args().data_dir
+    tasks = list(open_tasks([*FILES, MID_LINE, *made_apart(folder)], folder))
     if not tasks:
         raise SystemExit("The data has no task. Name another folder with --data-dir.")
     changed = {dataset: Counter[str]() for dataset in dict.fromkeys(task.dataset for task in tasks)}

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 
 from completion.ending.balance import closers_at, lacks
 from completion.ending.context import Context
@@ -192,7 +193,7 @@ def _aligned(ours: Sequence[Token], rest: _Rest, first: int, bits: Bits) -> tupl
             paths.append(path)
             if path[0] > 0 and _is_enough(path, index, at, ours, rest, first):
                 found.add(path[1])
-    further = [sum(rest.bits[index:]) for index in range(1, len(rest.bits) + 1)]  # bits that may still be in common
+    further = list(accumulate(reversed(rest.bits), initial=0.0))[-2::-1]  # bits that may still be in common
     both = (zip(row, further, strict=True) for row in (before, paths))  # the last token may go on
     return found, {start for row in both for (told, start, _), more in row if told + more > 0}
 
