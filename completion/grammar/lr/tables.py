@@ -194,7 +194,8 @@ class Tables:
 
         The value is an entry for a terminal, the next state for another symbol.
         """
-        return np.array([each.astype(np.uint16) for each in (*self._table.nonzero(), self._table[self._table > 0])])
+        source, symbol = self._table.nonzero()
+        return np.array((source.astype(np.uint16), symbol.astype(np.uint16), self._table[source, symbol]))
 
     def nth_actions(self, last: int, number: int) -> Numbers:
         """Return one action, by its number from 0, of each entry up to the last; its kind is -1 where there are fewer.
