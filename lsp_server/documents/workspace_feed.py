@@ -127,7 +127,7 @@ class WorkspaceFeed:
         """Send the file of an opened document and those next to it, for which the last scan may have had no room."""
         file = self.folders.document_file_of(document.uri)
         if file is not None:
-            self._learning[file.path] = asyncio.create_task(self._learn(file, document.lines.text()))
+            self._learning[file.path] = asyncio.create_task(self._learn(file, document))
         self.changed(document)
         is_wanted = file is not None and file in self._outbox.waiting and not self._is_loose(file)
         if file is not None and is_wanted and file.path.parent not in self._near:
@@ -204,11 +204,11 @@ class WorkspaceFeed:
             await asyncio.to_thread(policy.refusal, file.path, trusted=True)  # a name that says enough ends no search
             self._judged[file.path] = stamp
 
-    async def _learn(self, file: FolderFile, text: str) -> None:
-        """Find out whether an opened file may be read and, if so, whether its text holds a secret."""
+    async def _learn(self, file: FolderFile, document: Document) -> None:
+        """Find out whether an opened file may be read and, if so, whether its text holds a secret by then."""
         await self._consult(file)
         if not self._refusal(file):
-            await asyncio.to_thread(self._holds_secret, file.path, text)
+            await asyncio.to_thread(self._holds_secret, file.path, document.lines.text())
 
     def _refusal(self, file: FolderFile) -> EmptyReason | None:
         """Return why a file may not be read."""

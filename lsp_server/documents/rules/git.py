@@ -31,7 +31,7 @@ _MAX_NESTED = 100
 """Maximum number of repositories inside a listed folder that are listed as well."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Git:
     """What git says about one repository, remembered until its index changes."""
 
@@ -40,8 +40,8 @@ class Git:
     _known: dict[Path, tuple[Identity | None, bool | None]] = field(default_factory=dict)
 
     def forget(self) -> None:
-        """Ask again about every path."""
-        self._known.clear()
+        """Ask again about every path, also where an answer is on its way."""
+        self._known = {}
 
     def ignores(self, path: Path) -> bool | None:
         """Return whether git ignores a path below the top folder; None if it cannot say."""
@@ -54,16 +54,16 @@ class Git:
 
     def ask(self, paths: Sequence[Path]) -> None:
         """Ask about several paths at once, also about those of which git could not say anything before."""
-        index = identity_of(self.index)  # before git reads it
+        known, index = self._known, identity_of(self.index)  # before git reads it and the rules
         paths = list(dict.fromkeys(map(self._askable, paths)))
-        askable = [path for path in paths if self._known.get(path) not in ((index, True), (index, False))]
+        askable = [path for path in paths if known.get(path) not in ((index, True), (index, False))]
         if not askable:
             return
         named = {b"./" + os.fsencode(path.relative_to(self.top)): path for path in askable}
         answer = _run(self.top, ("check-ignore", "-z", "--stdin"), _ANSWER_S, b"".join(name + b"\0" for name in named))
         ignored = frozenset((answer or b"").split(b"\0"))
         says = {path: None if answer is None else name in ignored for name, path in named.items()}
-        self._known.update({path: (index, said) for path, said in says.items()})
+        known.update({path: (index, said) for path, said in says.items()})
 
     def _askable(self, path: Path) -> Path:
         """Return what git knows of a path: the link or the inner repository on the way to it, else the path itself."""

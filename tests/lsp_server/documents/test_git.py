@@ -10,6 +10,7 @@ import random
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,20 @@ def test_git_that_cannot_say_is_asked_once(repository, tmp_path, other_git):
     says.forget()
     assert says.ignores(repository / "b.py") is None
     assert (tmp_path / "log").read_text() == "asked\n" * 2
+
+
+def test_an_answer_that_was_on_its_way_when_the_rules_were_dropped_counts_no_more(repository, other_git):
+    write(repository, "b.py")
+    pipe = other_git('answer=$("$real" "$@" | base64)\n[ -e "$pipe" ] && read -r _ < "$pipe"\nbase64 -d <<< "$answer"')
+    says = Git(repository, repository / ".git" / "index")
+    asking = threading.Thread(target=says.ask, args=([repository / "b.py"],))
+    asking.start()
+    with pipe.open("w"):  # which waits until git has answered
+        write(repository, ".gitignore", text="b.py\n")
+        says.forget()
+        pipe.unlink()
+    asking.join()
+    assert says.ignores(repository / "b.py")
 
 
 def test_git_that_could_not_say_once_is_asked_again_before_files_are_sent(repository, tmp_path, other_git):
