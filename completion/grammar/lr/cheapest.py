@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from completion.grammar.lr.advance import LayoutRule
-from completion.grammar.lr.items import FAR, Items, read_transitions
+from completion.grammar.lr.items import FAR, Items, Transitions, read_transitions
 from completion.grammar.lr.tables import END_SYMBOL, Numbers, Tables
 
 MAX_COST = 24
@@ -100,24 +100,25 @@ class CheapestRests:
         self._tables = tables
         graph = read_transitions(tables, costs, layout)
         self._items = items = Items(graph, costs, tables.state_count, tables.symbol_count)
-        self._graph = graph._replace(reductions=graph.reductions[:, :0].copy())
+        self._source, self._symbol, self._accepting = graph.source, graph.symbol, graph.accepting
         self._is_list = np.array([_LIST in tables.symbol_name(each) for each in range(tables.symbol_count)])
-        self._price = items.yields[self._graph.symbol]
-        self._on_top = self._graph.on_top(tables.state_count)
+        price = np.minimum(items.yields, MAX_COST + 1).astype(np.uint8)[graph.symbol]
+        self._on_top = graph.on_top(tables.state_count)
         alone = np.flatnonzero((items.cost == 0) & (items.depth == 1))
         self._units: dict[int, set[int]] = {}
         for below, above in zip(self._on_top[items.state[alone]].tolist(), items.symbol[alone].tolist(), strict=True):
             self._units.setdefault(below, set()).add(above)
-        by_source = np.argsort(self._graph.source, kind="stable")
-        near = by_source[self._price[by_source] <= MAX_COST]
-        self._edges = self._edges_of(near[self._goes_on()[self._graph.target[near]]]), self._edges_of(near)
+        by_source = np.argsort(graph.source, kind="stable")
+        near = by_source[price[by_source] <= MAX_COST]
+        goes_on = near[self._goes_on()[graph.target[near]]]
+        self._edges = _edges_of(graph, price, goes_on), _edges_of(graph, price, near)
         self._rests: dict[int, tuple[Rest, ...]] = {}
         self._ways: dict[tuple[int, bool], WaysTo] = {}
 
     @property
     def size_bytes(self) -> int:
         """Approximate memory of the tables."""
-        arrays = (*self._graph, self._price, *self._edges[0], *self._edges[1])
+        arrays = (self._source, self._symbol, self._accepting, *self._edges[0], *self._edges[1])
         ways = _WAYS_BYTES * self._tables.state_count * len(self._ways)
         return self._items.size_bytes + sum(each.nbytes for each in arrays) + ways
 
@@ -139,9 +140,8 @@ class CheapestRests:
         """
         found = self._ways.get((terminal, begins))
         if found is None:
-            graph, edges = self._graph, self._edges[begins]
-            there = graph.accepting if terminal == END_SYMBOL else graph.source[graph.symbol == terminal]
-            found = WaysTo(there, edges, self._tables.state_count, self._items.cheapest)
+            there = self._accepting if terminal == END_SYMBOL else self._source[self._symbol == terminal]
+            found = WaysTo(there, self._edges[begins], self._tables.state_count, self._items.cheapest)
             self._ways[terminal, begins] = found
         return found
 
@@ -160,12 +160,6 @@ class CheapestRests:
         depth, symbol, cost = (int(each[item]) for each in (items.depth, items.symbol, items.cost))
         return Rest(depth, symbol, cost, items.terminals(item))
 
-    def _edges_of(self, near: Numbers) -> _Edges:
-        """Return some transitions, given in the order of their sources."""
-        source, target, symbol = (each[near] for each in (self._graph.source, self._graph.target, self._graph.symbol))
-        starts = np.flatnonzero(np.diff(source, prepend=-1))
-        return _Edges(source, target, self._price[near].astype(np.uint8), symbol, starts)
-
     def _goes_on(self) -> npt.NDArray[np.bool_]:
         """Return for each state whether its top symbol goes on with an item that was begun before it, or with a list.
 
@@ -175,3 +169,9 @@ class CheapestRests:
         goes_on = (items.depth > 1) | ((items.depth == 1) & self._is_list[items.symbol])
         found[items.state[goes_on & (items.cost <= MAX_COST)]] = True
         return found
+
+
+def _edges_of(graph: Transitions, price: Numbers, near: Numbers) -> _Edges:
+    """Return some transitions, given in the order of their sources."""
+    source, target, symbol = (each[near] for each in (graph.source, graph.target, graph.symbol))
+    return _Edges(source, target, price[near], symbol, np.flatnonzero(np.diff(source.astype(np.int32), prepend=-1)))

@@ -18,6 +18,8 @@ from completion.grammar.lr.tables import ActionKind, Numbers, Tables, spread
 
 FAR = 1_000_000
 """Cost of what no terminals reach."""
+MOST_COST = 255
+"""Cost of a rest that has this cost or a higher one."""
 _UNIT = 1024  # of a cost while rests are compared: of two that cost the same, the one with fewer symbols is taken
 
 
@@ -54,7 +56,7 @@ class Items:
         state: State of each item.  # [items]
         depth: Number of its symbols that are on the stack.
         symbol: Non-terminal that it produces.
-        cost: Cost of its rest.
+        cost: Cost of its rest, at most `MOST_COST`.
         yields: Cost of the cheapest terminals of each symbol.  # [symbols]
     """
 
@@ -143,7 +145,7 @@ class Items:
             np.minimum(rests, FAR * _UNIT, out=rests)
             costs[:-1] = np.minimum.reduceat(rests, starts)
             np.minimum.at(yields, self.symbol[whole], costs[whole] + 1)
-        self.cost = costs[:-1] // _UNIT
+        self.cost = np.minimum(costs[:-1] // _UNIT, MOST_COST).astype(np.uint8)
         best = np.flatnonzero(rests == costs[before]).astype(np.int32)
         best = best[np.diff(before[best], prepend=np.int32(-1)) > 0]  # the first of each item
         self._next_symbol, self._next_item = symbol[best], after[best]

@@ -6,6 +6,8 @@ Source: `tree_sitter/parser.h`, part of every grammar's source distribution (ABI
 from __future__ import annotations
 
 import ctypes
+from array import array
+from collections.abc import Iterator
 from enum import IntEnum
 from struct import iter_unpack
 from typing import Any, NamedTuple
@@ -18,6 +20,7 @@ from completion.errors import GrammarUnsupportedError
 SUPPORTED_ABI = (13, 14, 15)
 END_SYMBOL = 0
 _ENTRY_BYTES = 235  # of a decoded entry with its actions
+_ROW_BYTES = 80  # of a row without its cells
 NO_LOOKAHEAD = 0xFFFF  # lex state of a parse state that ends a non-terminal extra and reduces without a lookahead
 
 Numbers = npt.NDArray[np.integer[Any]]
@@ -147,32 +150,10 @@ class Tables:
         external = self._struct.external_scanner
         self.scanner = external if self.external_token_count and external.scan else None
         self.external_symbols = external.symbol_map[: self.external_token_count]
-        self._table = self._filled_table()
-        self._cells = self._table.reshape(-1).data
+        self._rows: list[array[int] | None] = [None] * self.state_count
         self._entries: dict[int, tuple[Action, ...]] = {}
         self._reserved: dict[int, frozenset[int]] = {0: frozenset()}
         self._modes = self._lex_modes()
-
-    def _filled_table(self) -> npt.NDArray[np.uint16]:
-        """Return the parse table with all its rows, 0 in cells without a value.  # [states, symbols].
-
-        The structure has rows of many filled cells as they are. A row of few has a count of groups, each a value, a
-        count of symbols, and the symbols; the groups at the same place of all such rows are read together.
-        """
-        table = np.zeros((self.state_count, self.symbol_count), dtype=np.uint16)
-        large = int(self._struct.large_state_count)
-        table[:large] = np.ctypeslib.as_array(self._struct.parse_table, (large, self.symbol_count))
-        if large == self.state_count:
-            return table
-        at = np.ctypeslib.as_array(self._struct.small_parse_table_map, (self.state_count - large,)).astype(np.int64)
-        data = np.ctypeslib.as_array(self._struct.small_parse_table, (int(at.max()) + 3 * self.symbol_count + 1,))
-        state, left, at = np.arange(large, self.state_count), data[at].astype(np.int64), at + 1
-        while left.any():
-            state, left, at = (each[left > 0] for each in (state, left, at))
-            value, count = data[at], data[at + 1].astype(np.int64)
-            table[np.repeat(state, count), data[spread(at + 2, count)]] = np.repeat(value, count)
-            left, at = left - 1, at + 2 + count
-        return table
 
     def _lex_modes(self) -> list[LexMode]:
         """Return the lexer mode of each state; equal ones are one object."""
@@ -183,7 +164,7 @@ class Tables:
 
     def actions(self, state: int, symbol: int) -> tuple[Action, ...]:
         """Return the parser's actions in `state` for terminal `symbol`; empty if the symbol cannot follow."""
-        index = self._cells[state * self.symbol_count + symbol]
+        index = (self._rows[state] or self._row(state))[symbol]
         entry = self._entries.get(index)
         if entry is None:
             entry = self._entries[index] = self._decode_entry(index)
@@ -194,8 +175,49 @@ class Tables:
 
         The value is an entry for a terminal, the next state for another symbol.
         """
-        source, symbol = self._table.nonzero()
-        return np.array((source.astype(np.uint16), symbol.astype(np.uint16), self._table[source, symbol]))
+        large = int(self._struct.large_state_count)
+        whole = np.ctypeslib.as_array(self._struct.parse_table, (large, self.symbol_count))
+        source, symbol = (each.astype(np.uint16) for each in whole.nonzero())
+        cells = np.concatenate([(source, symbol, whole[source, symbol]), *self._sparse_cells(large)], axis=1)
+        return cells[:, np.lexsort((cells[1], cells[0]))]
+
+    def _sparse_cells(self, first: int) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+        """Yield state, symbol and value of filled cells of the states from the first one on, as `_row` reads them.
+
+        The groups at the same place of all rows are read together.
+        """
+        if first == self.state_count:
+            return
+        at: Numbers = np.ctypeslib.as_array(self._struct.small_parse_table_map, (self.state_count - first,))
+        data = np.ctypeslib.as_array(self._struct.small_parse_table, (int(at.max()) + 3 * self.symbol_count + 1,))
+        state: Numbers = np.arange(first, self.state_count, dtype=np.uint16)
+        left: Numbers = data[at].astype(np.int64)
+        at = at.astype(np.int64) + 1
+        while left.any():
+            state, left, at = (each[left > 0] for each in (state, left, at))
+            count = data[at + 1].astype(np.int64)
+            yield np.repeat(state, count), data[spread(at + 2, count)], np.repeat(data[at], count)
+            left, at = left - 1, at + 2 + count
+
+    def _row(self, state: int) -> array[int]:
+        """Return a state's row of the parse table, 0 in cells without a value. It is made when it is first needed.
+
+        The structure has rows of many filled cells as they are. A row of few has a count of groups, each a value, a
+        count of symbols, and the symbols.
+        """
+        large, width = int(self._struct.large_state_count), self.symbol_count
+        if state < large:
+            row = array("H", self._struct.parse_table[state * width : (state + 1) * width])
+        else:
+            row, data = array("H", bytes(2 * width)), self._struct.small_parse_table
+            at = self._struct.small_parse_table_map[state - large] + 1
+            for _ in range(data[at - 1]):
+                value, end = data[at], at + 2 + data[at + 1]
+                for symbol in data[at + 2 : end]:
+                    row[symbol] = value
+                at = end
+        self._rows[state] = row
+        return row
 
     def nth_actions(self, last: int, number: int) -> Numbers:
         """Return one action, by its number from 0, of each entry up to the last; its kind is -1 where there are fewer.
@@ -211,7 +233,7 @@ class Tables:
 
     def goto(self, state: int, symbol: int) -> int:
         """Return the state after a reduction to `symbol` on top of `state`; 0 if there is none."""
-        return self._cells[state * self.symbol_count + symbol]
+        return (self._rows[state] or self._row(state))[symbol]
 
     def lex_mode(self, state: int) -> LexMode:
         """Return the lexer mode of a parse state."""
@@ -242,8 +264,9 @@ class Tables:
 
     @property
     def size_bytes(self) -> int:
-        """Memory of the table, and approximately of the decoded entries."""
-        return self._table.nbytes + _ENTRY_BYTES * len(self._entries)
+        """Memory of the rows in use, and approximately of the decoded entries."""
+        rows = self.state_count - self._rows.count(None)
+        return 8 * self.state_count + (2 * self.symbol_count + _ROW_BYTES) * rows + _ENTRY_BYTES * len(self._entries)
 
     def _decode_entry(self, index: int) -> tuple[Action, ...]:
         raw = self._struct.parse_actions
