@@ -55,8 +55,8 @@ test-arm: $(VENV)/.dev              ## products and tiny models on two emulated 
 	$(BIN)/python -m tests.arm.assembly
 	NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL" $(BIN)/python -m tests.arm
 
-torture: $(VENV)/.dev               ## attack the whole product; MINUTES=60 SEED=1 for a long, repeatable run, BUSY=1 beside other work
-	$(BIN)/python -m tests.torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BUSY),--busy)
+torture: $(VENV)/.dev               ## attack the product; MINUTES=60 SEED=1 for a long, repeatable run, BUSY=1 beside other work, JOBS=1 beside another run
+	$(BIN)/python -m tests.torture --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(BUSY),--busy) $(if $(JOBS),--jobs $(JOBS))
 
 dist: $(VENV)/.dev                  ## wheel, sdist, VS Code extension and Neovim plugin in dist/; needs npm; OFFLINE=1 adds an archive
 	OFFLINE=$(OFFLINE) PYTHON=$(CURDIR)/$(BIN)/python scripts/build_dist.sh
