@@ -9,6 +9,7 @@ Source: Knuth, "A Generalization of Dijkstra's Algorithm", over the items of an 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -132,18 +133,22 @@ class Items:
         return before, symbol, after
 
     def _lower(self, yields: Numbers, before: Numbers, symbol: Numbers, after: Numbers) -> None:
-        """Lower all costs until nothing changes, and note how the cheapest rest of each item begins."""
-        starts = np.flatnonzero(np.diff(before, prepend=np.int32(-1)))
-        whole = np.arange(len(starts) - len(self._levels[-1]), len(starts))
-        costs, rests = np.full(len(starts) + 1, FAR * _UNIT, dtype=np.int32), symbol
+        """Lower all costs until nothing changes, and note how the cheapest rest of each item begins.
+
+        An item goes on to one of the level before, so one pass over the levels knows all rests if it knows the symbols.
+        """
+        firsts = np.flatnonzero(np.diff(before, prepend=np.int32(-1)))
+        ends = np.cumsum([0, *map(len, self._levels)]).tolist()
+        spans = [(slice(*level), slice(*np.append(firsts, len(before))[[*level]])) for level in pairwise(ends)]
+        whole = np.arange(ends[-2], ends[-1])
+        costs, rests = np.full(len(firsts) + 1, FAR * _UNIT, dtype=np.int32), np.empty(len(before), dtype=np.int32)
         costs[-1] = 0
-        last = costs[:0]
-        while not np.array_equal(last, costs):
-            last = costs.copy()
-            rests = yields[symbol]
-            rests += costs[after]
-            np.minimum(rests, FAR * _UNIT, out=rests)
-            costs[:-1] = np.minimum.reduceat(rests, starts)
+        last = yields[:0]
+        while not np.array_equal(last, yields):
+            last = yields.copy()
+            for level, edges in spans:
+                rests[edges] = np.minimum(yields[symbol[edges]] + costs[after[edges]], FAR * _UNIT)
+                costs[level] = np.minimum.reduceat(rests[edges], firsts[level] - edges.start)
             np.minimum.at(yields, self.symbol[whole], costs[whole] + 1)
         self.cost = np.minimum(costs[:-1] // _UNIT, MOST_COST).astype(np.uint8)
         best = np.flatnonzero(rests == costs[before]).astype(np.int32)

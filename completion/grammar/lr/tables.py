@@ -171,15 +171,14 @@ class Tables:
         return entry
 
     def cells(self) -> Numbers:
-        """Return state, symbol and value of each filled cell, by state.  # [3, cells].
+        """Return state, symbol and value of each filled cell, in no order.  # [3, cells].
 
         The value is an entry for a terminal, the next state for another symbol.
         """
         large = int(self._struct.large_state_count)
         whole = np.ctypeslib.as_array(self._struct.parse_table, (large, self.symbol_count))
         source, symbol = (each.astype(np.uint16) for each in whole.nonzero())
-        cells = np.concatenate([(source, symbol, whole[source, symbol]), *self._sparse_cells(large)], axis=1)
-        return cells[:, np.lexsort((cells[1], cells[0]))]
+        return np.concatenate([(source, symbol, whole[source, symbol]), *self._sparse_cells(large)], axis=1)
 
     def _sparse_cells(self, first: int) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
         """Yield state, symbol and value of filled cells of the states from the first one on, as `_row` reads them.
