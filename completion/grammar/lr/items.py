@@ -138,8 +138,12 @@ class Items:
         An item goes on to one of the level before, so one pass over the levels knows all rests if it knows the symbols.
         """
         firsts = np.flatnonzero(np.diff(before, prepend=np.int32(-1)))
-        ends = np.cumsum([0, *map(len, self._levels)]).tolist()
-        spans = [(slice(*level), slice(*np.append(firsts, len(before))[[*level]])) for level in pairwise(ends)]
+        ends = np.cumsum([0, *map(len, self._levels)])
+        bounds = zip(ends.tolist(), np.append(firsts, len(before))[ends].tolist(), strict=True)
+        spans = [
+            (slice(item, next_item), slice(edge, next_edge))
+            for (item, edge), (next_item, next_edge) in pairwise(bounds)
+        ]
         whole = np.arange(ends[-2], ends[-1])
         costs, rests = np.full(len(firsts) + 1, FAR * _UNIT, dtype=np.int32), np.empty(len(before), dtype=np.int32)
         costs[-1] = 0
