@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from math import inf
 
 from completion.edits import common_length
 from completion.ending.context import Context
@@ -59,21 +58,26 @@ def _end_in_lines(text: str) -> int | None:
 def _run_end(lines: Sequence[str], repeats: int, *, grows: bool) -> int:
     """Return after how many lines a run of lines ends that repeats up to the last line; their number if none does.
 
-    It repeats at least so often. If the text grows, the last line can be incomplete. Lines that are each less deep than
-    the one before close blocks: `end`, `</div>`.
+    It repeats at least so often. If the text grows, the last line can be incomplete.
     """
     bare = [line.strip() for line in lines]
-    depths = [depth(line) if line.strip() else inf for line in lines]
     first = count = len(bare)
     for period in range(1, min(count, count // repeats + 1)):
         same = bare[-1 - period].startswith(bare[-1]) if grows else bare[-1 - period] == bare[-1]
-        start = count - (same and depths[-1] >= depths[-1 - period])
-        while period < start < count and bare[at := start - 1] == bare[to := at - period] and depths[at] >= depths[to]:
-            start = at
+        start = count - (same and not _closes(lines[-1], lines[-1 - period]))
+        while period < start < count and bare[start - 1] == bare[start - 1 - period]:
+            if _closes(lines[start - 1], lines[start - 1 - period]):
+                break
+            start -= 1
         is_run = count - start >= max(1, (repeats - 1) * period)
         if is_run and start < first and any(map(_has_words, bare[start - period : start])):
             first = start
     return first
+
+
+def _closes(line: str, earlier: str) -> bool:
+    """Return whether a line is less deep than one that reads the same, as `end` and `</div>` of nested blocks are."""
+    return bool(line.strip()) and depth(line) < depth(earlier)
 
 
 def _phrase_ends(line: str) -> tuple[int, int]:
