@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 
 from completion.language_ids import named_language, rows
 from completion.request import CompletionRequest
@@ -41,17 +41,23 @@ def embedded(request: CompletionRequest) -> CompletionRequest:
     It is the request itself where no other language is embedded, where an unknown one is, and where the end of that is
     not typed yet, which may be what comes next.
     """
-    kinds, begins = _kinds(request.language)
-    if not kinds or request.messages:
+    if not _kinds(request.language)[0] or request.messages:
         return request
-    start = 0
-    while found := begins.search(request.prefix, start):
+    found = _begun(request.prefix, request.language)
+    return _inside(request, *found) if found else request
+
+
+@lru_cache(maxsize=2)  # several ask about the same cursor
+def _begun(prefix: str, language: str) -> tuple[_Embedded, re.Match[str]] | None:
+    """Return the kind of place that a text ends inside, and what begins it."""
+    (kinds, begins), start = _kinds(language), 0
+    while found := begins.search(prefix, start):
         kind, start = kinds[int(str(found.lastgroup).removeprefix("kind"))], found.end()
-        end = kind.end.search(request.prefix, start)
+        end = kind.end.search(prefix, start)
         if end is None:
-            return _inside(request, kind, found)
+            return kind, found
         start = end.end()
-    return request
+    return None
 
 
 def _inside(request: CompletionRequest, kind: _Embedded, begin: re.Match[str]) -> CompletionRequest:

@@ -38,7 +38,8 @@ READY_S = 60.0  # loading took 25 s where four rounds shared two cores
 SETTINGS = {
     "model": "echo", "idleMinutes": 0.01, "debounceMs": 0, "quietMs": 0, "gate": "off", "prepareMs": 0,
     "suggestions": 1, "streaming": True, "threads": 1,
-}  # fmt: skip  # of several threads, each waits for the other's processor in turn, which counts as deaf in part
+}  # fmt: skip
+"""One thread: of several, each waits for the other's processor in turn, which counts as deaf in part."""
 
 
 class World:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from completion.grammar.lr.advance import LayoutRule
-from completion.grammar.lr.items import FAR, Items, Transitions, read_transitions
+from completion.grammar.lr.items import FAR, MOST_COST, Items, Transitions, read_transitions
 from completion.grammar.lr.tables import END_SYMBOL, Numbers, Tables
 
 MAX_COST = 24
@@ -102,7 +102,7 @@ class CheapestRests:
         self._items = items = Items(graph, costs, tables.state_count, tables.symbol_count)
         self._source, self._symbol, self._accepting = graph.source, graph.symbol, graph.accepting
         self._is_list = np.array([_LIST in tables.symbol_name(each) for each in range(tables.symbol_count)])
-        price = np.minimum(items.yields, MAX_COST + 1).astype(np.uint8)[graph.symbol]
+        price = np.minimum(items.yields, MOST_COST).astype(np.uint8)[graph.symbol]
         self._on_top = graph.on_top(tables.state_count)
         alone = np.flatnonzero((items.cost == 0) & (items.depth == 1))
         self._units: dict[int, set[int]] = {}

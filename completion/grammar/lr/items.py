@@ -2,8 +2,8 @@
 
 An item of a state is a production of which some symbols are on the stack. Its rest costs the cheapest terminals of each
 missing symbol. All rests are known together: costs are lowered over all transitions at once until nothing changes.
-Source: Knuth, "A Generalization of Dijkstra's Algorithm", over the items of an LR automaton. Building them takes 5 to
-80 ms, by the size of the grammar's table.
+Source: Knuth, "A Generalization of Dijkstra's Algorithm", over the items of an LR automaton. Building them takes 1 to
+130 ms, by the size of the grammar's table.
 """
 
 from __future__ import annotations
