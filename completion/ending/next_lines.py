@@ -43,8 +43,6 @@ _KEY = re.compile(
 _TABLE = re.compile(r"^\[[A-Za-z_][^\[\],\n]*\](?=[ \t]*(?:#.*)?\r?$)", re.MULTILINE)  # a key of the whole document
 _SEPARATOR = re.compile(r"---|\.\.\.|\{\{|\{%|\[")  # of documents, of branches in a template, before a table
 _SCALAR = re.compile(r"(?:^|[\s:-])[|>][-+\d]*[ \t]*(?:#.*)?\Z")  # what begins text of several lines
-_OTHER = re.compile(r"[\s{}\[\],]*\Z|[ \t]*(?:#|//|- |\[|---|\{\{|\{%)")  # lines that have no key beside those with one
-_MOST = 200  # lines at either side of the cursor that tell whether a document consists of keys
 
 
 class _Line(NamedTuple):
@@ -197,7 +195,7 @@ def _is_said(text: str, line: _Line, context: Context) -> bool:
     """Return whether a line has a key that its mapping has, gives the next line's name a value, or leaves before it."""
     if not _may_say(context):
         return False
-    if _consists_of_keys(context):
+    if row_of(context.language).keys:
         key, typed = _key_of(line.whole), "" if line.offset else context.line_before
         return key is not None and _key_of(typed) is None and key in _beside(text, line, context)
     below, typed_name = context.line_below, not line.offset and _NAME.match(context.line_before)
@@ -226,7 +224,7 @@ def _may_be_said(text: str, line: _Line, context: Context) -> bool:
     """Return whether `_is_said` may become true of an unfinished line."""
     if not _may_say(context):
         return False
-    if _consists_of_keys(context):
+    if row_of(context.language).keys:
         begun = line.whole.strip().strip("\"'")
         return _key_of(line.whole) is None and any(key.startswith(begun) for key in _beside(text, line, context))
     is_open = _WORDS.fullmatch(line.whole) and (_NAME.match(context.line_below) or _JUMP.match(line.whole))
@@ -239,18 +237,6 @@ def _is_reached(below: str, context: Context) -> bool:
     code = next((line for line in lines if not announces(line, context.language)), "")
     begins_apart = is_clause(code, context.language) or defines_name(code) or _LABEL.fullmatch(code)
     return code.strip() != "" and depth(code) == depth(below) and not begins_apart
-
-
-@lru_cache(maxsize=2)
-def _consists_of_keys(context: Context) -> bool:
-    """Return whether nearly all lines around a cursor have keys, apart from brackets, comments and items of lists.
-
-    In other languages, a name may get a value again.
-    """
-    around = (*context.near.split("\n")[-_MOST - 1 : -1], *context.following[:_MOST])
-    lines = [line for line in around if _OTHER.match(line) is None]
-    keyed = sum(_key_of(line) is not None and not line.rstrip().endswith((";", "):")) for line in lines)
-    return row_of(context.language).keys and keyed > 0.9 * len(lines)
 
 
 def _key_of(line: str) -> str | None:
