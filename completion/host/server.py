@@ -115,8 +115,13 @@ class HostServer:
 
     def _start_worker(self) -> None:
         def on_loop(call: Callable[..., None]) -> Callable[..., None]:
+            def unless_stopped(*arguments: object) -> None:
+                if not self._stopped.is_set():
+                    call(*arguments)
+
             def later(*arguments: object) -> None:
-                loop.call_soon_threadsafe(call, *arguments)
+                with suppress(RuntimeError):  # the loop is closed where loading outlasts the host
+                    loop.call_soon_threadsafe(unless_stopped, *arguments)
 
             return later
 

@@ -148,6 +148,24 @@ async def test_a_request_while_the_model_loads_gets_503_or_waits_if_asked_to(run
     assert [update.workspace for update in engine.updates] == ["w"]
 
 
+async def test_a_model_that_is_loaded_once_the_host_has_stopped_is_not_announced(runtime, caplog):
+    """The executor that would be used then has ended, and a lease must not see a host that stops become ready."""
+    engine, may_load = PacedEngine(), threading.Event()
+    caplog.set_level("INFO", "completion.host.server")
+
+    def load(progress):
+        assert may_load.wait(60)
+        return engine.load(progress)
+
+    async with running_host(runtime, load, HostSettings()) as client:
+        assert (await client.get("/health")).json()["state"] == "loading"
+    [loading] = [thread for thread in threading.enumerate() if thread.name == "engine"]
+    may_load.set()
+    await asyncio.to_thread(loading.join)
+    assert "Listening" in caplog.text
+    assert "Ready" not in caplog.text
+
+
 async def test_a_model_that_fails_to_load_is_reported_with_code_and_message(runtime):
     def load(_progress):
         raise ModelNotFoundError("No source has the model. Install draftline[default-model].")
