@@ -79,7 +79,7 @@ RUNS = (
     Run(
         "drafting",
         "drafting",
-        Size("--records 16 --warm-up 4 --comparisons 0", 2.0),
+        Size("--records 16 --warm-up 4 --single-every 1 --comparisons 0", 4.0),
         Size("", 25.0),
     ),
     Run("edits", "edits", Size("--requests 48 --other-layout-requests 4", 3.0), Size("", 20.0)),
@@ -87,10 +87,10 @@ RUNS = (
     Run(
         "typing",
         "typing",
-        Size("--rows draftline --sessions 4 --others 0", 2.5),
+        Size("--rows draftline --sessions 8 --others 0", 4.0),
         Size("--sessions 10 --seconds 1800", 30.0),
     ),
-    Run("typing_ablation", "typing_ablation", Size("--sessions 6", 1.0), Size("", 4.0)),
+    Run("typing_ablation", "typing_ablation", Size("--sessions 8", 4.5), Size("", 4.0)),
     Run("team", "team", Size("--typists 1 4 --seconds 20", 1.2), Size("", 8.0)),
     Run(
         "quality_tests",

@@ -13,10 +13,11 @@ from completion.syntax.brackets import LINE_CLOSERS
 from completion.syntax.table import row_of
 
 _WORD = re.compile(r"[\w$]+")
-_LAST_WORD = re.compile(r"[\w$]+\Z")
+_LAST_WORD = re.compile(r"(?<![\w$])[\w$]+\Z")
 _OPENERS = "([{"
-_NUMBER = r"(?:(?<![\w$])v?\d+|\A)(?:\.\d+)*\.?"  # a version or an address is one word, also from its middle on
-_TAIL = re.compile(rf"\\*[\w$]+\Z|\\+\Z|{_NUMBER}\Z")  # with the backslash of a command or an escape
+_NUMBER = r"(?:(?<![\w$])(?<!\d\.)v?\d+|\A)(?:\.\d+)*\.?"  # a version is one word, also from its middle on
+_ESCAPE = r"(?<!\\)\\+"  # a command begins with one, too
+_TAIL = re.compile(rf"(?:{_ESCAPE})?(?<![\w$])[\w$]+\Z|{_ESCAPE}\Z|{_NUMBER}\Z")
 
 
 def unfinished(text: str, context: Context) -> Ends:
