@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from sys import getsizeof
 
 from completion.edits import changed_span
@@ -36,6 +36,7 @@ _MAX_EDITS = 4  # edited regions that are kept, one a file
 _EDIT_MARGIN = 2  # lines that are shown above and below the changed ones
 _MAX_EDIT_LINES = 24  # changed lines of a region; longer ones are rather pasted than edited
 _MIN_SCORE = 1.5  # of a definition that is shown; see `DocumentWords.score`
+_MAX_SOURCES = 20 * MAX_FILES  # files of which a hash says how they were sent; the hashes of all take 10 MB
 
 
 def _code_and_definitions(text: str, language: str) -> tuple[str, tuple[Definition, ...]]:
@@ -50,14 +51,12 @@ class IndexedFile:
 
     Attributes:
         size_bytes: Memory of all this.
-        source: Hash of the file as it was sent.
     """
 
     text: str
     definitions: tuple[Definition, ...]
     snippets: tuple[Snippet, ...]
     size_bytes: int
-    source: int = 0
 
     @classmethod
     def of(cls, path: str, text: str, parsing: Parsing = IN_PROCESS) -> IndexedFile:
@@ -93,11 +92,13 @@ class WorkspaceContext:
 
     Attributes:
         files: Files by path, the last changed one last.
+        sources: Hash of each file as it was last sent, by path; also of those that `files` does not keep.
         edits: Last edited region of each file by path, as the file has it now, the latest last.
     """
 
     parsing: Parsing = IN_PROCESS
     files: OrderedDict[str, IndexedFile] = field(default_factory=OrderedDict)
+    sources: dict[str, int] = field(default_factory=dict)
     edits: OrderedDict[str, ContextFile] = field(default_factory=OrderedDict)
     _last: tuple[DocumentWords, tuple[ContextFile, ...]] | None = None
     _last_imports: tuple[str, str, Imports] | None = None
@@ -108,15 +109,16 @@ class WorkspaceContext:
         for path in update.removed:
             self.files.pop(path, None)
             self.edits.pop(path, None)
+            self.sources.pop(path, None)
         for changed in update.changed:
-            before = self.files.pop(changed.path, None)
-            if is_secret(changed.path) or len(changed.text) > MAX_FILE_CHARACTERS or not changed.path.isprintable():
-                self.edits.pop(changed.path, None)
-                continue
-            after = replace(IndexedFile.of(changed.path, changed.text, self.parsing), source=hash(changed))
-            self.files[changed.path] = after
-            region = edited_region(before.text, after.text) if before is not None else ""
-            if region or self.edits.get(changed.path, _NO_EDIT).text not in after.text:
+            before, code = self.files.pop(changed.path, None), ""
+            self.sources.pop(changed.path, None)  # until it is indexed, which may be cancelled
+            if changed.path.isprintable() and len(changed.text) <= MAX_FILE_CHARACTERS and not is_secret(changed.path):
+                self.files[changed.path] = after = IndexedFile.of(changed.path, changed.text, self.parsing)
+                code = after.text
+            self.sources[changed.path] = hash(changed)
+            region = edited_region(before.text, code) if before is not None else ""
+            if region or self.edits.get(changed.path, _NO_EDIT).text not in code:
                 self.edits.pop(changed.path, None)
             if region:
                 self.edits[changed.path] = ContextFile(changed.path, region)
@@ -126,13 +128,14 @@ class WorkspaceContext:
             touched.add(path)
         while len(self.edits) > _MAX_EDITS:
             touched.add(self.edits.popitem(last=False)[0])
-        if self._last is not None and touched != {self._last[0].path}:
+        while len(self.sources) > _MAX_SOURCES:
+            del self.sources[next(iter(self.sources))]
+        if self._last is not None and not touched <= {self._last[0].path}:
             self._last = None
 
     def has(self, file: WorkspaceFile) -> bool:
-        """Return whether a file is indexed as it is sent now."""
-        known = self.files.get(file.path)
-        return known is not None and known.source == hash(file)
+        """Return whether a file was last sent as it is now. Of too many files, the oldest are unknown."""
+        return self.sources.get(file.path) == hash(file)
 
     def choose(self, request: CompletionRequest, budget_tokens: int) -> tuple[ContextFile, ...]:
         """Return snippets of other files for a request, by its prefix, suffix, path and language; the most useful last.

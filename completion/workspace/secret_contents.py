@@ -15,14 +15,14 @@ from functools import cache
 from completion.workspace.unsafe_code import secret_forms
 
 _KEY = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^-]{0,400}?(?:[A-Za-z0-9+/]{40,}(?:\\n|[\s\"',+=])*){2}"
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^-]{0,400}?(?:[A-Za-z0-9+/]{40,}(?:\\[rn]|[\s\"',+=])*){2}"
 )
-_ADDRESS = re.compile(r"://[^\s:/@\"'<>{}$]{1,60}:([^\s:/@\"'<>{}$%]{6,80})@[\w.-]")
+_ADDRESS = re.compile(r"://[^\s:/@\"'<>{}$]{0,60}:([^\s:/@\"'<>{}$%]{6,80})@[\w.-]")
 _NAMES = ("passw", "pwd", "secret", "token", "api_key", "api-key", "apikey", "access_key", "accesskey", "private_key",
           "privatekey", "account_key", "accountkey")  # fmt: skip
 _VALUE = re.compile(
     r"\w{0,12}[\"']?\]?[ \t]*(?::|=|=>|:=)[ \t]*"
-    r"(?:[\"']([^\s\"'<>{}$%*()\[\]]{6,200})[\"']|([^\s\"'<>{}$%*()\[\],;]{6,200})[ \t]*$)",
+    r"(?:[\"']([^\s\"'<>{}$%*()\[\]]{6,200})[\"']|([^\s\"'<>{}$%*()\[\],;]{6,200})[ \t\r]*$)",
     re.MULTILINE,
 )
 _PAGES = ("next", "next_", "continuation", "page", "page_")  # tokens that name the next page of a list

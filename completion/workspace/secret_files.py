@@ -103,7 +103,7 @@ def is_secret(path: str) -> bool:
     is_sample = PurePosixPath(name).suffix in _TEMPLATE_ENDINGS
     if is_sample or _TRANSLATION.search(name):
         return is_secret_folder("/".join(folders)) or (not is_sample and _any_matches(_ALWAYS, [name]))
-    is_data = PurePosixPath(name).suffix in _DATA_ENDINGS | _COPY_ENDINGS
+    is_data = PurePosixPath(name.strip("#~")).suffix in _DATA_ENDINGS | _COPY_ENDINGS
     parts = [*folders, name, copied := _copied(name), "/".join((*folders[-1:], copied))]
     return _any_matches(_ALWAYS, parts) or (is_data and _any_matches(_UNLESS_CODE, parts))
 

@@ -21,7 +21,7 @@ CALL_CHARACTERS = 2_000
 
 _BOUNDARY = r"\b"
 _ACT = "(?P<act>"
-_BLANKS = r"[ \t]*"
+_BLANKS = r"[ \t]*+"  # possessive: a gap after it does not try each of them again
 _MINIMUM = re.compile(r"\{\d+,")
 
 

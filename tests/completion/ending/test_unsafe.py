@@ -13,6 +13,7 @@ from completion.ending.decision import finished
 from completion.ending.decision import shown as shown_part
 from completion.ending.rule import DropReason
 from completion.request import Mode, Suggestion
+from completion.workspace.unsafe_code import begun_construct, names_unsafe
 
 RULES = tomllib.loads(files("completion.workspace").joinpath("unsafe_rules.toml").read_text(encoding="utf-8"))["rule"]
 
@@ -62,3 +63,11 @@ def test_no_beginning_of_a_construct_is_shown_and_taken_back(line, before, after
     final_text = "" if isinstance(final, DropReason) else final.text
     for end in range(len(text) + 1):
         assert final_text.startswith(shown_part(text[:end], context)), text[:end]
+
+
+@pytest.mark.parametrize(("language", "example"), EXAMPLES)
+def test_a_beginning_of_a_construct_before_many_blanks_is_searched_in_linear_time(language, example):
+    # A search that tries each blank as the end of each gap takes longer than the time limit of a test.
+    for beginning in (example[: word.end()] for word in re.finditer(r"\w+", example)):
+        names_unsafe(f"{beginning}{' ' * 20_000}", language)
+        begun_construct(language).search(f"{beginning}{' ' * 20_000}.")

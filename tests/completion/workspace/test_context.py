@@ -13,6 +13,7 @@ from completion.workspace.context import WorkspaceContext, edited_region
 from completion.workspace.definitions import definitions, imports
 from completion.workspace.document_words import DocumentWords
 from completion.workspace.secret_files import is_secret
+from completion.workspace.workspaces import Workspaces
 
 
 def workspace(**texts):
@@ -163,18 +164,30 @@ def test_the_choice_stays_the_same_while_a_line_is_typed():
     assert len(choices) == 1
 
 
-def test_files_are_searched_once_per_line_not_per_keystroke(monkeypatch):
-    files = workspace(**{"shapes.py": "def area(width, height):\n    return width * height\n"})
-    files.update(WorkspaceUpdate("w", (WorkspaceFile("a.py", "x = 1\n"),)))
+def through_workspaces():
+    workspaces = Workspaces(None, None)
+    return lambda update: [*workspaces.update(update)], workspaces.snippets
+
+
+def directly():
+    files = WorkspaceContext()
+    return files.update, files.choose
+
+
+@pytest.mark.parametrize("way", [directly, through_workspaces])
+def test_files_are_searched_once_per_line_not_per_keystroke(monkeypatch, way):
+    update, choose = way()
+    for path, text in (("shapes.py", "def area(width, height):\n    return width * height\n"), ("a.py", "x = 1\n")):
+        update(WorkspaceUpdate("w", (WorkspaceFile(path, text),)))
     searches = []
     similar = workspace_context.most_similar
     monkeypatch.setattr(workspace_context, "most_similar", lambda *given: searches.append(1) or similar(*given))
     above = "from shapes import area\n"
     for typed in ("a", "ar", "are"):
-        files.choose(CompletionRequest(above + typed, "\n", "python", path="a.py"), 512)
-        files.update(WorkspaceUpdate("w", (WorkspaceFile("a.py", above + typed),)))  # the editor sends its own file too
+        choose(CompletionRequest(above + typed, "\n", "python", path="a.py", workspace="w"), 512)
+        update(WorkspaceUpdate("w", (WorkspaceFile("a.py", above + typed),)))  # the editor sends its own file too
     assert len(searches) == 1
-    files.choose(CompletionRequest(above + "area\n", "\n", "python", path="a.py"), 512)
+    choose(CompletionRequest(above + "area\n", "\n", "python", path="a.py", workspace="w"), 512)
     assert len(searches) == 2
 
 

@@ -35,11 +35,13 @@ SECRETS = (
     key_file,
     lambda rng: f'SIGNING_KEY = """{key_file(rng)}"""',
     lambda rng: '{"private_key": "' + key_file(rng).replace("\n", "\\n") + '"}',
+    lambda rng: '{"private_key": "' + key_file(rng).replace("\n", "\\r\\n") + '"}',
     lambda rng: f"aws_access_key_id = AKIA{text_of(rng, 16, string.ascii_uppercase + string.digits).upper()}",
     lambda rng: f"curl -H 'Authorization: token ghp_{text_of(rng, 36)}' https://api.host.net",
     lambda rng: f"slack: xoxb-{text_of(rng, 40)}",
     lambda rng: f"stripe.key = sk_live_{text_of(rng, 24)}",
     lambda rng: f"DATABASE_URL=postgres://app:{text_of(rng, 18)}@db.internal:5432/app",
+    lambda rng: f"REDIS_URL=redis://:{text_of(rng, 20)}@cache:6379",
     lambda rng: f"database:\n  user: app\n  password: {text_of(rng, 20)}\n",
     lambda rng: f'const settings = {{ host: "db", dbPassword: "{text_of(rng, 24)}" }};',
     lambda rng: f'export API_KEY="{text_of(rng, 32)}"',
@@ -54,7 +56,8 @@ def lines(rng):
 
 def test_no_planted_secret_is_missed_whatever_its_file_is_called():
     rng = random.Random(2)
-    planted = [(rng.choice(NAMES), f"{lines(rng)}\n{rng.choice(SECRETS)(rng)}\n{lines(rng)}") for _ in range(PLANTED)]
+    texts = (f"{lines(rng)}\n{rng.choice(SECRETS)(rng)}\n{lines(rng)}" for _ in range(PLANTED))
+    planted = [(rng.choice(NAMES), text.replace("\n", rng.choice(("\n", "\r\n")))) for text in texts]
     missed = [(name, text) for name, text in planted if not (is_secret(name) or secret_in(text, is_suspect=False))]
     assert missed == []
 

@@ -14,6 +14,7 @@ from completion.workspace.secret_files import ALWAYS, UNLESS_CODE, is_secret, is
      "serviceAccountKey.json", "x-firebase-adminsdk-1.json", "google-services.json", "wp-config.php", "secrets.h",
      "kubeconfig", "kubeconfig.yaml", "gcloud/access.db", "authinfo.gpg", "htpasswd",
      ".Renviron", ".dev.vars", "rclone.conf", ".databrickscfg", ".docker/config.json", ".azure/msal_token_cache.json",
+     "secrets.yml~", "#credentials.json#", "passwords.txt~",
      ".ssh/config.py", "C:\\work\\secrets.yaml", "secrets.sh", ".bash_history", "config/credentials/prod.yml.enc"],
 )  # fmt: skip
 def test_names_of_secret_files_are_recognised(path):
@@ -25,7 +26,7 @@ def test_names_of_secret_files_are_recognised(path):
     ["secrets.py", "src/secrets/store.go", "CredentialProvider.java", "credentials.ts", "reset_password.html",
      "secrets.tf", "environment.py", "keys.py", "tokens.json", "secretary.txt", "monkey.py", "Makefile", "a.gitkeep",
      "locales/en/auth.json", "public_api.md", "parser.rs", "util/kubeconfig/kubeconfig.go", "authinfo.ts",
-     "plugins/gcloud/client.py", "pkg/htpasswd/parse.go", "crypto_rsa/sign.c"],
+     "plugins/gcloud/client.py", "pkg/htpasswd/parse.go", "crypto_rsa/sign.c", "secrets.py~", "#credentials.ts#"],
 )  # fmt: skip
 def test_code_that_handles_secrets_and_ordinary_files_are_not_secret(path):
     assert not is_secret(path)

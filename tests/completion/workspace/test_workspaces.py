@@ -3,6 +3,7 @@
 import pytest
 
 from completion.request import CompletionRequest, WorkspaceFile, WorkspaceUpdate
+from completion.workspace import context
 from completion.workspace.workspaces import PIECE_CHARACTERS, Workspaces
 from drafting.calibration import default_calibration
 from drafting.draft_budget import StepCosts
@@ -114,3 +115,22 @@ def test_a_file_that_is_sent_again_as_it_was_is_not_indexed_again(make):
     assert apply(workspaces, update) == first
     assert workspaces.snippets(asked("a"), 500)
     assert tuple(drafters.workspace("a")._documents) == ("0.py",)
+
+
+def test_a_file_that_gives_no_snippets_is_not_indexed_again_either(make, monkeypatch):
+    monkeypatch.setattr(context, "MAX_FILES", 1)
+    workspaces, _ = make()
+    large = WorkspaceFile("large.py", "x = 1\n" * 40_000)
+    update = WorkspaceUpdate("a", (large, *update_of("a", 0).changed, *update_of("a", 1).changed))
+    first = apply(workspaces, update)
+    assert apply(workspaces, update) == 3 < first
+    apply(workspaces, WorkspaceUpdate("a", removed=("0.py",)))
+    assert apply(workspaces, update) == 4
+
+
+def test_of_too_many_files_the_oldest_are_indexed_again(make, monkeypatch):
+    monkeypatch.setattr(context, "_MAX_SOURCES", 2)
+    workspaces, _ = make()
+    for number in range(3):
+        apply(workspaces, update_of("a", number))
+    assert [apply(workspaces, update_of("a", number)) for number in (2, 1, 0)] == [1, 1, 2]
