@@ -14,6 +14,7 @@ from functools import lru_cache
 
 _TOKEN = re.compile(r"[^\W\d]\w*|\d[\w.]*|[^\w\s]")
 _WORD = re.compile(r"[^\W\d]\w+\Z")
+_GLUED = re.compile(r"\w\w")
 OPENERS, CLOSERS = "([{", ")]}"
 _MAX_HOLE = 40  # maximum number of tokens that a hole matches
 
@@ -78,7 +79,8 @@ def apply(rewrite: Rewrite, line: str, only: int | None = None) -> tuple[str, li
         end, holes = matched
         start, stop = tokens[at].start(), tokens[end - 1].end()
         new = "".join(part if isinstance(part, str) else _text(line, tokens, holes[part]) for part in rewrite.new)
-        if only in (None, start) and not _is_done(line, start, line[start:stop], new):
+        has_neighbour = rewrite.kind is not RewriteKind.CALL or holes[0][0] < holes[0][1]  # from which it is separated
+        if only in (None, start) and has_neighbour and _fits(line, start, stop, new):
             if not new:
                 start, stop = _with_blanks(line, start, stop)
             kept += [line[copied:start], new]
@@ -121,14 +123,17 @@ def _text(line: str, tokens: Sequence[Token], span: tuple[int, int]) -> str:
     return line[tokens[span[0]].start() : tokens[span[1] - 1].end()] if span[0] < span[1] else ""
 
 
-def _is_done(line: str, start: int, old: str, new: str) -> bool:
-    """Return whether the new text, which contains the old one, already stands there."""
+def _fits(line: str, start: int, stop: int, new: str) -> bool:
+    """Return whether new text can replace the old one: no words join, and what it adds is not there already."""
+    if any(map(_GLUED.match, (line[:start][-1:] + new[:1], new[-1:] + line[stop : stop + 1]))):
+        return False
+    old = line[start:stop]
     at = new.find(old)
     while at >= 0:
         if start >= at and line.startswith(new, start - at):
-            return True
+            return False
         at = new.find(old, at + 1)
-    return old == new
+    return old != new
 
 
 def _with_blanks(line: str, start: int, stop: int) -> tuple[int, int]:

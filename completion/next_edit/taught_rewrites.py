@@ -131,6 +131,8 @@ class _Change:
         added = self.new[self.theirs[new_start].start() : self.theirs[new_end - 1].end()]
         if at < len(self.ours) and self.ours[at][0] in CLOSERS:
             opener = _matching_opener(self.ours, at)
+            if opener + 1 == at:  # nothing shows what separates it from other arguments
+                return
             gap = self.new[self.theirs[new_start - 1].end() : self.theirs[new_start].start()] if new_start else ""
             parts: tuple[str | int, ...] = (0, gap + added)
         elif at and self.ours[at - 1][0] in OPENERS:

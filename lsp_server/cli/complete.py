@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import io
 import json
 import sys
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -63,12 +64,9 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _print_json(options: argparse.Namespace, request: CompletionRequest) -> None:
-    last = CompletionEvent(())
     async with _client(options, request) as client:
-        async with aclosing(client.complete(request)) as events:
-            async for event in events:
-                last = event
-        print(json.dumps(_json_of(last, client.status.model, client.status.device)))
+        shown = await stream_completion(client, request, Console(file=io.StringIO()))
+        print(json.dumps(_json_of(shown.event, client.status.model, client.status.device)))
 
 
 def _client(options: argparse.Namespace, request: CompletionRequest) -> AbstractAsyncContextManager[EngineClient]:

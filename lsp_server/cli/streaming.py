@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.text import Text
 
+from completion.errors import EngineUnavailableError
 from completion.request import CompletionEvent, CompletionRequest, Suggestion
 from lsp_server.documents.text_lines import split_lines
 from lsp_server.engine.client import EngineClient
@@ -46,7 +47,7 @@ async def stream_completion(client: EngineClient, request: CompletionRequest, co
     A terminal shows the text as it grows, on a new line if another one takes its place. Other files get the last text.
 
     Raises:
-        DraftlineError: No engine is available, or the request failed.
+        DraftlineError: No engine is available, it ended before the completion was done, or the request failed.
     """
     started = time.perf_counter()
     first_text_ms = 0.0
@@ -62,6 +63,8 @@ async def stream_completion(client: EngineClient, request: CompletionRequest, co
                 grown = text[len(printed) :] if text.startswith(printed) else f"\n{text}"
                 _print_code(console, grown, MODEL_STYLE)
                 printed = text
+    if not last.done:
+        raise EngineUnavailableError("The engine ended before the completion was done. Try again.")
     shown = ShownCompletion(last, first_text_ms, _since(started))
     if not console.is_terminal:
         write_code(console, shown.suggestion.text)

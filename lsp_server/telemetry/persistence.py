@@ -98,8 +98,8 @@ class PersistenceTracker:
         if not text or lines.clamp(place) != place or lines.between(place, end) != text:
             return False
         known = self._accepted.get(id_)
-        at = known.at if known is not None else self.clock()
-        self._accepted[id_] = _Accepted(id_, document, text, place, end, at)
+        at, passed = (known.at, known.passed) if known is not None else (self.clock(), 0)
+        self._accepted[id_] = _Accepted(id_, document, text, place, end, at, passed)
         return True
 
     def changed(self, document: Document, edits: Sequence[Edit]) -> None:
@@ -108,6 +108,10 @@ class PersistenceTracker:
             if accepted.document is document:
                 for edit in edits:
                     accepted.follow(edit)
+
+    def forget(self) -> None:
+        """Follow none of the texts any more, and report nothing of them."""
+        self._accepted.clear()
 
     def closed(self, document: Document) -> None:
         """Report the current remains in a document for all later checkpoints, because it was closed."""

@@ -78,6 +78,8 @@ class SuggestionRecorder:
         """Write the remaining events and stop recording."""
         if self._timer is not None:
             self._timer.cancel()
+        self._announced.clear()
+        self._persistence.forget()
         telemetry, self.telemetry = self.telemetry, Telemetry(None)
         await asyncio.to_thread(telemetry.close)
 

@@ -138,3 +138,26 @@ def test_a_line_is_inserted_after_a_line_with_other_words_if_it_repeats_them() -
     (candidate,) = candidates(lines, [LineEdit(1, (), ("log(alpha)",))])
     assert (candidate.line, candidate.new) == (3, ("set(beta, 1)", "log(beta)"))
     assert candidates(["set(alpha, 1)", "log(1)", "set(beta, 1)"], [LineEdit(1, (), ("log(1)",))]) == []
+
+
+@pytest.mark.parametrize(
+    ("taught", "line", "wrong", "expected"),
+    [
+        ("load(one) → load(ctx, one)", "load()", {"load(ctx, )"}, "load(ctx, three)"),
+        ("load(one) → load(one, ctx)", "load()", {"load(, ctx)"}, "load(three, ctx)"),
+        (
+            "one.load() → one.load(ctx)",
+            "four.load(sock)",
+            {"four.load(sockctx)", "four.load(ctxsock)"},
+            "three.load(ctx)",
+        ),
+    ],
+)
+def test_an_argument_is_added_only_where_it_is_separated_from_others(taught, line, wrong, expected) -> None:
+    old, new = taught.split(" → ")
+    pairs = [(old, new), (old.replace("one", "two"), new.replace("one", "two"))]
+    lines = [*(after for _, after in pairs), line, old.replace("one", "three")]
+    found = candidates(lines, [LineEdit(number, (before,), (after,)) for number, (before, after) in enumerate(pairs)])
+    texts = {each.new[0] for each in found}
+    assert expected in texts
+    assert texts.isdisjoint(wrong)

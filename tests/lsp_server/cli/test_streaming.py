@@ -1,11 +1,14 @@
 """What `draftline complete` prints while a suggestion grows, in a terminal and in a pipe."""
 
+import asyncio
 import io
 
 import pytest
 from rich.console import Console
 
+from completion.errors import CancelledError
 from completion.request import CompletionEvent, CompletionRequest, Suggestion
+from lsp_server.cli.main import main
 from lsp_server.cli.streaming import coloured_pieces, print_after, print_before, stream_completion, write_code
 from lsp_server.engine.client import EngineClient
 from lsp_server.engine.launcher import EngineOptions
@@ -93,3 +96,22 @@ async def test_a_terminal_obeys_no_control_characters_of_a_file_or_of_a_suggesti
     print_after(terminal, hostile, 1)
     pieces, _ = coloured_pieces(Suggestion(hostile, pieces=(("model", hostile),)))
     assert not set(f"{terminal.file.getvalue()}{pieces}") & set("\x1b\x07\x9b\x7f\r")
+
+
+class EndingEngine(SpeakingEngine):
+    """An engine whose host ends after the first text."""
+
+    def complete(self, request, cancel):
+        yield CompletionEvent((Suggestion(self.texts[0]),))
+        raise CancelledError("The host stops.")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+async def test_half_a_completion_is_an_error_and_is_not_printed(runtime, tmp_path, capsys, options):
+    (tmp_path / "a.py").write_text("x = \n")
+    async with host_with(EndingEngine(["len("])):
+        arguments = ["complete", f"{tmp_path / 'a.py'}:1:5", "--model", "paced", *options]
+        status = await asyncio.to_thread(main, arguments)
+    printed = capsys.readouterr()
+    assert (status, printed.out) == (1, "")
+    assert "ended before the completion was done" in printed.err

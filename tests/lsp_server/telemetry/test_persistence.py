@@ -91,6 +91,16 @@ def test_another_part_of_the_same_completion_keeps_its_checkpoints():
     assert followed.tracker.next_due() == 30
 
 
+def test_another_part_does_not_measure_again_what_was_measured():
+    followed = Followed("", "abcdef", "")
+    followed.measure()
+    followed.now = 40
+    assert followed.tracker.accepted("id", followed.document, Place(0, 0), "abc")
+    followed.tracker.tick()
+    assert [one.after_s for one in followed.reports] == [30]
+    assert followed.tracker.next_due() == 120
+
+
 def test_a_text_that_the_document_does_not_contain_is_not_followed():
     followed = Followed("x = ", "abc", "")
     assert not followed.tracker.accepted("other", followed.document, Place(0, 0), "y = ")

@@ -200,8 +200,7 @@ async def test_the_gate_learns_an_acceptance_from_an_accepted_part_whatever_foll
     editor.signals.partly_accepted(ItemName(answer.id, 0), len("value"))
     editor.type("q")
     editor.signals.rejected(answer.id, Rejection.TYPED_OVER)
-    behaviour = editor.policy.acceptance._model.behaviour
-    assert list(behaviour.accepted) == [True]
+    assert len(editor.policy.acceptance._model.behaviour.shown) == 1
     assert editor.policy.acceptance._model.user_bias > 0
 
 
@@ -210,7 +209,8 @@ async def test_the_gate_learns_a_rejection_of_what_the_editor_reports_as_shown(e
     answer = await editor.suggest("value + other")
     editor.signals.shown(ItemName(answer.id, 0))
     editor.signals.rejected(answer.id, how)
-    assert list(editor.policy.acceptance._model.behaviour.accepted) == [False]
+    assert len(editor.policy.acceptance._model.behaviour.shown) == 1
+    assert editor.policy.acceptance._model.user_bias < 0
 
 
 async def test_edits_before_it_and_an_alternative_change_nothing_of_what_an_acceptance_inserts(editor, tmp_path):
@@ -287,6 +287,19 @@ async def test_closing_the_document_records_the_remains_at_every_checkpoint(edit
     editor.signals.accepted(ItemName(accepted.id, 0))
     editor.recorder.document_closed(editor.document)
     assert await rows(editor, tmp_path, "SELECT after_s, share FROM persistence") == [(s, 1.0) for s in CHECKPOINTS_S]
+
+
+async def test_what_was_accepted_before_telemetry_was_off_is_measured_no_more(editor, tmp_path):
+    announced, accepted = await editor.suggest("wxyz"), await editor.suggest("abcd")
+    editor.insert("abcd")
+    editor.signals.accepted(ItemName(accepted.id, 0))
+    editor.signals.accepted(ItemName(announced.id, 0))
+    await editor.recorder.switch(None)
+    editor.edit(0, 0, "# above\n")
+    await editor.recorder.switch(tmp_path / "t.sqlite3")
+    editor.insert("wxyz")
+    editor.recorder.document_closed(editor.document)
+    assert await rows(editor, tmp_path, "SELECT * FROM persistence") == []
 
 
 async def test_a_narrowed_suggestion_is_recorded_once(editor, tmp_path):
