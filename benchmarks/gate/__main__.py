@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.data import read_records
-from benchmarks.gate.training import Array, Choice, User, choose, left_out_by_parts, read_users, replay, train
+from benchmarks.gate.training import Array, Choice, User, choose, left_out_by_parts, read_users, replay, to_json, train
 from lsp_server.gate.acceptance_model import AcceptanceModel, AcceptanceWeights, Strictness
 
 FILE = "coderec_events.jsonl.gz"
@@ -94,7 +94,7 @@ def write_weights(users: Sequence[User], path: Path) -> None:
     """Choose and train on all users, and write the weights."""
     choice = choose(users)
     weights = replace(train(users, choice), thresholds=thresholds(*left_out_by_parts(users, choice)))
-    path.write_text(weights.to_json(), encoding="utf-8")
+    path.write_text(to_json(weights), encoding="utf-8")
     print(f"Weights of {len(users)} users written to {path}: {choice}.")
 
 

@@ -5,6 +5,7 @@ The groups of features and the penalty are chosen by cross-validation over users
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from completion.next_edit.gate import GateWeights
 from lsp_server.gate.acceptance_model import MAX_BIAS, AcceptanceWeights
 from lsp_server.gate.features import Behaviour, Offer, grouped_features
 
@@ -86,26 +88,43 @@ def read_users(records: list[dict[str, Any]]) -> list[User]:
 
 
 def train(users: Sequence[User], choice: Choice) -> AcceptanceWeights:
-    """Fit a ridge logistic regression by Newton's method. The result has no thresholds."""
-    columns = _columns(users[0], choice)
-    inputs = np.concatenate([user.inputs[:, columns] for user in users])
-    means, scales = inputs.mean(0), inputs.std(0) + 1e-3
-    weights = newton((inputs - means) / scales, np.concatenate([user.outcomes for user in users]), choice.penalty)
-    return AcceptanceWeights(
-        names=tuple(name for group in choice.groups for name in users[0].groups[group]),
-        means=tuple(means.tolist()),
-        scales=tuple(scales.tolist()),
-        weights=tuple(weights[1:].tolist()),
-        bias=float(weights[0]),
-        learning_rate=choice.learning_rate,
-        thresholds={},
+    """Return weights that are trained on these users, without thresholds."""
+    inputs = np.concatenate([user.inputs[:, _columns(user, choice)] for user in users])
+    outcomes = np.concatenate([user.outcomes for user in users])
+    names = [name for group in choice.groups for name in users[0].groups[group]]
+    return AcceptanceWeights(regression(names, inputs, outcomes, choice.penalty, 1e-3), choice.learning_rate, {})
+
+
+def regression(names: Sequence[str], inputs: Array, outcomes: Array, penalty: float, added_scale: float) -> GateWeights:
+    """Return the ridge logistic regression of outcomes on named features, by Newton's method.
+
+    Args:
+        names: Names of the features.  # [features]
+        inputs: Features of each case.  # [cases, features]
+        outcomes: 1 for what is to be predicted, 0 otherwise.  # [cases]
+        penalty: Penalty of squared weights.
+        added_scale: What is added to each scale, so that no feature is divided by zero.
+    """
+    means, scales = inputs.mean(0), inputs.std(0) + added_scale
+    bias, *weights = newton((inputs - means) / scales, outcomes, penalty).tolist()
+    columns = zip(names, means.tolist(), scales.tolist(), weights, strict=True)
+    return GateWeights({name: (mean, scale, weight) for name, mean, scale, weight in columns}, bias)
+
+
+def to_json(weights: AcceptanceWeights) -> str:
+    """Return weights as the JSON that `AcceptanceWeights.shipped` reads, with one feature per line."""
+    rows = weights.regression.weights.items()
+    lines = ",\n    ".join(json.dumps([name, *(round(value, 5) for value in values)]) for name, values in rows)
+    return (
+        f'{{\n  "bias": {round(weights.regression.bias, 5)},\n  "learning_rate": {weights.learning_rate},\n'
+        f'  "thresholds": {json.dumps(weights.thresholds)},\n  "features": [\n    {lines}\n  ]\n}}\n'
     )
 
 
 def replay(model: AcceptanceWeights, user: User, choice: Choice) -> Array:
     """Return the probability before each decision of a gate that adapts as `AcceptanceModel` does.  # [decided]."""
-    inputs = (user.inputs[:, _columns(user, choice)] - np.array(model.means)) / np.array(model.scales)
-    logits = inputs @ np.array(model.weights) + model.bias
+    means, scales, weights = np.array([*model.regression.weights.values()]).T
+    logits = (user.inputs[:, _columns(user, choice)] - means) / scales @ weights + model.regression.bias
     probabilities, user_bias = np.empty(len(logits)), 0.0
     for number, (logit, outcome) in enumerate(zip(logits.tolist(), user.outcomes.tolist(), strict=True)):
         probability = float(1 / (1 + np.exp(-np.clip(logit + user_bias, -30, 30))))
@@ -164,7 +183,7 @@ def _user(events: list[Event]) -> User:
         if event.accepted is not None:
             rows.append([value for values in grouped.values() for value in values.values()])
             outcomes.append(float(event.accepted))
-        behaviour.decided(event.offer, accepted=bool(event.accepted), at_s=event.decided_s)
+        behaviour.decided(event.offer, at_s=event.decided_s)
     return User(tuple(events), np.array(rows), np.array(outcomes), groups)
 
 

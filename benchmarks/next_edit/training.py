@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.gate.training import newton
+from benchmarks.gate.training import regression
 from benchmarks.next_edit.replay import Outcome, State
 from completion.next_edit.gate import Gate, GateWeights
 from completion.next_edit.judge import Judgement
@@ -87,10 +87,7 @@ def fit(rows: Sequence[Row], features: Features) -> GateWeights:
     found = [features(row) for row in rows]
     names = tuple(found[0])
     inputs = np.array([[each[name] for name in names] for each in found])
-    means, scales = inputs.mean(0), inputs.std(0) + 1e-2
-    weights = newton((inputs - means) / scales, np.array([row.is_right for row in rows]), PENALTY)
-    columns = zip(names, means.tolist(), scales.tolist(), weights[1:].tolist(), strict=True)
-    return GateWeights({name: (mean, scale, weight) for name, mean, scale, weight in columns}, float(weights[0]))
+    return regression(names, inputs, np.array([row.is_right for row in rows]), PENALTY, 1e-2)
 
 
 def to_json(gate: Gate) -> str:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 JUDGED_FROM = 0.08
 """Probability by the rules alone from which the model judges a proposal; most of the less likely ones are wrong."""
@@ -33,14 +34,19 @@ class GateWeights:
     weights: Mapping[str, tuple[float, float, float]]
     bias: float
 
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> GateWeights:
+        """Return the regression that a JSON object holds."""
+        return cls({name: (mean, scale, weight) for name, mean, scale, weight in data["features"]}, data["bias"])
+
     def logit(self, features: Mapping[str, float]) -> float:
-        """Return the logarithm of the odds that the proposal is right."""
+        """Return the logarithm of the odds by these features."""
         parts = (weight * (features[name] - mean) / scale for name, (mean, scale, weight) in self.weights.items())
         return max(-30.0, min(30.0, self.bias + sum(parts)))
 
-    def probability(self, features: Mapping[str, float]) -> float:
-        """Return the probability that the proposal is right."""
-        return 1 / (1 + math.exp(-self.logit(features)))
+    def probability(self, features: Mapping[str, float], bias: float = 0.0) -> float:
+        """Return the probability by these features, with a further bias in logits."""
+        return 1 / (1 + math.exp(-self.logit(features) - bias))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +59,5 @@ class Gate:
     @classmethod
     def shipped(cls) -> Gate:
         """Return the gate that ships with draftline."""
-        text = resources.files("completion.next_edit").joinpath("gate.json").read_text(encoding="utf-8")
-        data = json.loads(text)
-        rules, both = (
-            GateWeights({name: tuple(values) for name, *values in part["features"]}, part["bias"])
-            for part in (data["rules"], data["both"])
-        )
-        return cls(rules, both)
+        data = json.loads(resources.files("completion.next_edit").joinpath("gate.json").read_text(encoding="utf-8"))
+        return cls(GateWeights.read(data["rules"]), GateWeights.read(data["both"]))

@@ -7,15 +7,13 @@ weights on the study data of "Reading Between the Lines: Modeling User Behavior 
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import resources
 
-from completion.errors import ConfigurationError
+from completion.next_edit.gate import GateWeights
 from lsp_server.gate.features import Behaviour, Offer, features
 
-VERSION = 2
 MAX_BIAS = 1.0
 """Maximum magnitude of the user's bias, in logits. It keeps the gate from learning to hide or to show everything."""
 
@@ -41,55 +39,20 @@ class AcceptanceWeights:
     """The parameters of a trained acceptance model.
 
     Attributes:
-        names: Names of the features.  # [features]
-        means: Value subtracted from each feature.  # [features]
-        scales: Divisor of each feature after that.  # [features]
-        weights: Weight of each feature, in logits.  # [features]
-        bias: Bias, in logits.
+        regression: Regression of whether any user accepts an offer.
         learning_rate: Change of the user's bias by one decision, in logits for an error of 1.
         thresholds: Probability below which a suggestion is hidden, by strictness.
     """
 
-    names: tuple[str, ...]
-    means: tuple[float, ...]
-    scales: tuple[float, ...]
-    weights: tuple[float, ...]
-    bias: float
+    regression: GateWeights
     learning_rate: float
     thresholds: dict[str, float]
 
     @classmethod
     def shipped(cls) -> AcceptanceWeights:
         """Return the weights that ship with draftline."""
-        return cls.from_json(resources.files("lsp_server.gate").joinpath("gate.json").read_text(encoding="utf-8"))
-
-    @classmethod
-    def from_json(cls, text: str) -> AcceptanceWeights:
-        """Parse weights.
-
-        Raises:
-            ConfigurationError: The weights have another version.
-        """
-        data = json.loads(text)
-        if data.get("version") != VERSION:
-            raise ConfigurationError(
-                f"The gate's weights have version {data.get('version')} instead of {VERSION}. "
-                "Train them again: python -m benchmarks.gate --train"
-            )
-        columns = zip(*data["features"], strict=True)
-        names, means, scales, weights = columns
-        return cls(names, means, scales, weights, data["bias"], data["learning_rate"], data["thresholds"])
-
-    def to_json(self) -> str:
-        """Return the weights as JSON for `from_json`, with one feature per line."""
-        rows = zip(self.names, self.means, self.scales, self.weights, strict=True)
-        lines = ",\n    ".join(json.dumps([name, *(round(value, 5) for value in row)]) for name, *row in rows)
-        thresholds = json.dumps(self.thresholds)
-        return (
-            f'{{\n  "version": {VERSION},\n  "bias": {round(self.bias, 5)},\n'
-            f'  "learning_rate": {self.learning_rate},\n  "thresholds": {thresholds},\n'
-            f'  "features": [\n    {lines}\n  ]\n}}\n'
-        )
+        data = json.loads(resources.files("lsp_server.gate").joinpath("gate.json").read_text(encoding="utf-8"))
+        return cls(GateWeights.read(data), data["learning_rate"], data["thresholds"])
 
 
 class AcceptanceModel:
@@ -106,13 +69,7 @@ class AcceptanceModel:
 
     def probability(self, offer: Offer) -> float:
         """Return the probability that the user accepts the offer."""
-        logit = self._weights.bias + self.user_bias
-        values = features(offer, self.behaviour)
-        for name, mean, scale, weight in zip(
-            self._weights.names, self._weights.means, self._weights.scales, self._weights.weights, strict=True
-        ):
-            logit += weight * (values[name] - mean) / scale
-        return 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
+        return self._weights.regression.probability(features(offer, self.behaviour), self.user_bias)
 
     def shows(self, offer: Offer, strictness: Strictness) -> bool:
         """Return whether to show the offer."""
@@ -122,4 +79,4 @@ class AcceptanceModel:
         """Learn from the user's decision on a shown offer: adjust the user's bias and remember the behaviour."""
         error = float(accepted) - self.probability(offer)
         self.user_bias = max(-MAX_BIAS, min(MAX_BIAS, self.user_bias + self._weights.learning_rate * error))
-        self.behaviour.decided(offer, accepted=accepted, at_s=at_s)
+        self.behaviour.decided(offer, at_s=at_s)

@@ -16,7 +16,7 @@ _WORD = re.compile(r"[A-Za-z_]\w+")
 _LATEST = partial(deque[Any], maxlen=6)
 """The decisions that the features about recent behaviour look back on."""
 _MAX_INTERVAL_S = 600.0
-"""Maximum of the features of elapsed time, in seconds, and the time since the last acceptance before the first one."""
+"""Maximum of the feature of elapsed time, in seconds."""
 _DEFAULT_LOG_PROBABILITY = -0.3
 """Mean log probability of a suggestion whose model reports none: about the median of the study."""
 
@@ -49,39 +49,23 @@ class Offer:
 
 @dataclass(slots=True)
 class Behaviour:
-    """A user's decisions on the suggestions of this session.
+    """The suggestions of this session that a user decided on, and when.
 
     Attributes:
         shown: The latest offers that were shown, oldest first.
-        accepted: Whether each of them was accepted.
-        accepted_lengths: Lengths of the latest accepted suggestions, in characters.
         dwell_s: Seconds from offer to decision of each of the latest offers.
-        decisions: Number of decisions.
-        acceptances: Number of acceptances.
         last_event_s: Time of the latest decision.
-        last_accepted_s: Time of the latest acceptance.
     """
 
     shown: deque[Offer] = field(default_factory=_LATEST)
-    accepted: deque[bool] = field(default_factory=_LATEST)
-    accepted_lengths: deque[int] = field(default_factory=_LATEST)
     dwell_s: deque[float] = field(default_factory=_LATEST)
-    decisions: int = 0
-    acceptances: int = 0
     last_event_s: float | None = None
-    last_accepted_s: float | None = None
 
-    def decided(self, offer: Offer, *, accepted: bool, at_s: float) -> None:
-        """Remember the decision on a shown suggestion. One that vanished without a decision was not accepted."""
-        self.decisions += 1
-        self.acceptances += accepted
+    def decided(self, offer: Offer, *, at_s: float) -> None:
+        """Remember the decision on a shown suggestion, or that it vanished without one."""
         self.last_event_s = at_s
         self.shown.append(offer)
-        self.accepted.append(accepted)
         self.dwell_s.append(min(max(0.0, at_s - offer.at_s), 60.0))
-        if accepted:
-            self.last_accepted_s = at_s
-            self.accepted_lengths.append(len(offer.text))
 
 
 def grouped_features(offer: Offer, behaviour: Behaviour) -> dict[str, dict[str, float]]:
@@ -93,7 +77,6 @@ def grouped_features(offer: Offer, behaviour: Behaviour) -> dict[str, dict[str, 
         "shape": shape,
         "position": position,
         "repetition": _repetition(offer, behaviour),
-        "habits": _habits(offer, behaviour),
         "typing": _typing(offer, behaviour),
         "probability_at_position": _probability_at_position(probability["log_probability"], shape, position),
     }
@@ -183,21 +166,6 @@ def _repetition(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
         "shown_before": float(text in lately),
         "part_of_shown": float(any(one.endswith(text) or text.endswith(one) for one in lately[-3:])),
         "in_document": float(len(text) > 8 and text in offer.prefix),
-    }
-
-
-def _habits(offer: Offer, behaviour: Behaviour) -> dict[str, float]:
-    lately = list(behaviour.accepted)[-5:]
-    streak = next((i for i, accepted in enumerate(reversed(lately)) if accepted), len(lately))
-    pause = _MAX_INTERVAL_S if behaviour.last_accepted_s is None else offer.at_s - behaviour.last_accepted_s
-    lengths = list(behaviour.accepted_lengths)[-5:]
-    usual = math.log1p(sum(lengths) / len(lengths)) if lengths else math.log(25)
-    return {
-        "acceptance": (behaviour.acceptances + 2) / (behaviour.decisions + 6),
-        "acceptance_lately": (sum(lately) + 0.33) / (len(lately) + 1),
-        "refused_in_a_row": math.log1p(streak),
-        "since_accepted": math.log1p(min(max(0.0, pause), _MAX_INTERVAL_S)),
-        "longer_than_usual": math.log1p(len(offer.text)) - usual,
     }
 
 

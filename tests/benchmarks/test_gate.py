@@ -2,13 +2,14 @@
 
 import random
 from datetime import UTC, datetime
+from importlib.resources import files
 
 import numpy as np
 import pytest
 
 from benchmarks.gate.__main__ import auc, calibration_error, check, leave_users_out, shows_avoided
-from benchmarks.gate.training import choose, read_users, replay, train
-from lsp_server.gate.acceptance_model import AcceptanceModel
+from benchmarks.gate.training import choose, read_users, replay, to_json, train
+from lsp_server.gate.acceptance_model import AcceptanceModel, AcceptanceWeights
 
 START_S = 1_600_000_000.0
 
@@ -50,7 +51,7 @@ def test_the_replay_says_what_the_products_gate_says(users):
     gate, said = AcceptanceModel(model), []
     for event in users[0].events:
         if event.accepted is None:
-            gate.behaviour.decided(event.offer, accepted=False, at_s=event.decided_s)
+            gate.behaviour.decided(event.offer, at_s=event.decided_s)
             continue
         said.append(gate.probability(event.offer))
         gate.learn(event.offer, accepted=event.accepted, at_s=event.decided_s)
@@ -93,3 +94,8 @@ def test_too_few_users_or_acceptances_end_the_benchmark(accepting):
     ]
     with pytest.raises(SystemExit, match=r"users with \d acceptances"):
         check(read_users(records))
+
+
+def test_the_shipped_weights_are_as_the_training_writes_them():
+    text = files("lsp_server.gate").joinpath("gate.json").read_text(encoding="utf-8")
+    assert to_json(AcceptanceWeights.shipped()) == text

@@ -1,12 +1,13 @@
 """The acceptance model: its decisions, its adaptation within bounds, and the agreement of its weights and features."""
 
 import json
+import math
+from importlib.resources import files
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from completion.errors import ConfigurationError
 from lsp_server.gate.acceptance_model import MAX_BIAS, AcceptanceModel, AcceptanceWeights, Strictness
 from lsp_server.gate.features import Behaviour, Offer, features
 
@@ -17,20 +18,20 @@ def offer(text="value + 1", prefix="def f(value):\n    return ", probability=-0.
 
 def test_the_shipped_weights_name_features_in_their_order():
     known = tuple(features(offer(), Behaviour()))
-    shipped = AcceptanceWeights.shipped().names
+    shipped = tuple(AcceptanceWeights.shipped().regression.weights)
     assert shipped == tuple(name for name in known if name in shipped)
     assert len(shipped) > 20
 
 
-def test_writing_weights_and_parsing_them_again_changes_nothing():
-    weights = AcceptanceWeights.shipped()
-    assert AcceptanceWeights.from_json(weights.to_json()) == weights
-
-
-def test_weights_of_another_version_are_refused():
-    text = json.dumps(json.loads(AcceptanceWeights.shipped().to_json()) | {"version": 0})
-    with pytest.raises(ConfigurationError, match="Train them again"):
-        AcceptanceWeights.from_json(text)
+@pytest.mark.parametrize("one", [("value + 1", -0.1), ("", None), (")\nclass A:\n    return", -3.0)])
+def test_a_probability_is_that_of_the_shipped_regression_and_the_users_bias(one):
+    gate, shown = AcceptanceModel(AcceptanceWeights.shipped()), offer(text=one[0], probability=one[1], at_s=3.0)
+    gate.learn(offer(), accepted=True, at_s=1.0)
+    data = json.loads(files("lsp_server.gate").joinpath("gate.json").read_text(encoding="utf-8"))
+    values, logit = features(shown, gate.behaviour), data["bias"] + gate.user_bias
+    for name, mean, scale, weight in data["features"]:
+        logit += weight * (values[name] - mean) / scale
+    assert gate.probability(shown) == pytest.approx(1 / (1 + math.exp(-logit)), rel=1e-12)
 
 
 def test_a_suggestion_with_a_higher_probability_is_more_likely_to_be_accepted():
