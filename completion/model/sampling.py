@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ _FIRST_NUCLEUS = 1024
 """Number of tokens that are sorted first in the search for a nucleus; eight times as many follow if needed."""
 
 _NOISE_RANGE_NATS = 30.0
-"""Distance below the best score at which a token gets no noise: it would win once in 10^13 draws."""
+"""Distance below the best allowed score at which a token gets no noise: it would win once in 10^13 draws."""
 
 _LEAST_TEMPERATURE = 1e-30
 """Temperature that stands for lower ones: logits divided by it are finite, and the best token always wins."""
@@ -86,10 +87,17 @@ def draw(
     if text is not None and allowed is not None:
         text.weigh(scores)
         allowed = text.watched(allowed)
-    _add_noise(scores, scores.max() - _NOISE_RANGE_NATS, np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD))
-    drawn = _first_of(scores, candidates, allowed, scaled_cost)
+    first_of, best = partial(_first_of, ids=candidates, allowed=allowed, cost=scaled_cost), int(scores.argmax())
+    key = np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD)
+    near = scores[best] - np.float32(_NOISE_RANGE_NATS)
+    _add_noise(scores, kept, near, np.float32(np.inf), *key)
+    drawn = first_of(scores)
+    left = -math.inf if drawn is None else float(scores[drawn]) - (scaled_cost(drawn) if scaled_cost else 0.0)
+    if -math.inf < left < scores[best]:  # that is rejected or costs: what has no noise yet may be as good
+        _add_noise(scores, kept, np.float32(left - _NOISE_RANGE_NATS), near, *key)
+        drawn = first_of(scores)
     if drawn is None and kept is not scaled:
-        drawn = _first_of(np.where(kept == -np.inf, scaled, -np.inf), candidates, allowed, scaled_cost)
+        drawn = first_of(np.where(kept == -np.inf, scaled, -np.inf))
     if text is not None:
         text.note(kept, drawn)
     return drawn
@@ -124,12 +132,14 @@ def _mixed(word: np.uint64) -> np.uint64:
 
 
 @compiled
-def _add_noise(scores: FloatArray, weakest: np.float32, seed: np.uint64, position: np.uint64) -> None:
-    """Add Gumbel noise, a function of seed, position and token, to every score above `weakest`.  # [vocab]."""
+def _add_noise(
+    scores: FloatArray, kept: FloatArray, above: np.float32, most: np.float32, seed: np.uint64, position: np.uint64
+) -> None:
+    """Add Gumbel noise, a function of seed, position and token, where `kept` is above a bound and at most another."""
     golden = np.uint64(0x9E3779B97F4A7C15)
     key = _mixed(_mixed(seed + golden) + position * golden)
     for token in range(len(scores)):
-        if scores[token] > weakest:
+        if above < kept[token] <= most:
             word = _mixed(key + np.uint64(token + 1) * golden)
             uniform = (np.float64(word >> np.uint64(11)) + 0.5) * 2.0**-53
             scores[token] -= np.log(-np.log(uniform))

@@ -44,6 +44,20 @@ def test_a_cost_in_nats_divides_the_share_of_a_token_by_its_exponential():
     assert found[0] == pytest.approx(0.125 / 0.625, abs=0.03)
 
 
+@pytest.mark.parametrize(
+    ("options", "shares"),
+    [
+        ({"allowed": lambda token: token > 0}, [0, 0.55, 0.45, 0]),
+        ({"cost": lambda token: 3.2 * (token == 0)}, [0.355, 0.355, 0.29, 0]),
+        ({"cost": lambda token: 3.2 * (token < 2)}, [0.55, 0, 0.45, 0]),
+    ],
+)
+def test_tokens_far_below_one_that_is_rejected_or_costs_are_drawn_by_their_own_probabilities(options, shares):
+    row = np.array([8.2, 5.0, 4.98, -9.0], dtype=np.float32)  # at this temperature 32 nats apart
+    drawn = [draw(row, Sampling(temperature=0.1, seed=7), position, **options) for position in range(4000)]
+    assert np.bincount(drawn, minlength=4) / 4000 == pytest.approx(shares, abs=0.03)
+
+
 @given(st.integers(0, 2**63), st.integers(0, 10**6))
 def test_the_same_seed_and_position_draw_the_same_token(seed, position):
     sampling = Sampling(temperature=0.8, seed=seed)
