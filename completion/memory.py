@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from completion.errors import ModelError
 from completion.free_memory import free_bytes
 
 _ARENA_MAX = -8  # M_ARENA_MAX of glibc's malloc.h
@@ -67,11 +68,17 @@ def large_memory(size: int) -> mmap.mmap:
     """Return `size` zeroed bytes in pages of 2 MB, if the system has them; they are returned with their last view.
 
     glibc would put a large array among small objects once one of its size was freed, and then seldom returns it.
+
+    Raises:
+        ModelError: The system has not as much.
     """
-    if sys.platform == "win32":
-        memory = mmap.mmap(-1, size)
-    else:
-        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        if sys.platform == "win32":
+            memory = mmap.mmap(-1, size)
+        else:
+            memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise ModelError(f"There are no {size / 1e6:,.0f} MB of memory. Close other programs and try again.") from error
     if sys.platform == "linux":
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory

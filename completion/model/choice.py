@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from completion.backend import Backend
-from completion.errors import ModelError
 from completion.model.store.converted_models import Source, is_complete
-from completion.model.store.packaged_models import DEFAULT_PACKAGE, LARGER_PACKAGE, PACKAGED_MODELS, installed_parts
+from completion.model.store.fetched_packages import fetched
+from completion.model.store.packaged_models import DEFAULT_PACKAGE, LARGER_PACKAGE, PACKAGED_MODELS, all_parts_installed
 from completion.paths import cache_dir
 
 PASS_ROWS = 3
@@ -90,9 +90,8 @@ def is_installed(model: KnownModel) -> bool:
         from completion.model.store.hub import cached_folder  # noqa: PLC0415 -- imports the hub's library for a second
 
         return cached_folder(model.spec) is not None
-    with suppress(ModelError):
-        return is_complete(Source(packaged.name, packaged.sha256).folder) or bool(installed_parts(packaged))
-    return False
+    is_converted = is_complete(Source(packaged.name, packaged.sha256).folder)
+    return is_converted or len(fetched(packaged)) == len(packaged.parts) or all_parts_installed(packaged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ class Measured:
         return cls(**{**found, "costs_ms": tuple(found["costs_ms"])})
 
     def first_text_ms(self, to: KnownModel, form: str = "") -> float:
-        """Return the forecast of a first text of a model in a form of its weights, by default this one's.
+        """Return the forecast of a first text of a model in this one's form of weights, or in int8 instead of blocks.
 
         A pass of n rows takes bytes / read speed + (n − 1) · operations / pace: both are as measured. What else the
         engine does takes as long for every model.

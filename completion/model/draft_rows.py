@@ -72,7 +72,7 @@ class TreeCache(KVCache):
 
         Raises:
             ModelError: The cache's capacity is smaller.
-            MemoryError, OSError, RuntimeError: There is no memory for them. The cache stays as it was.
+            MemoryError, ModelError, RuntimeError: There is no memory for them. The cache stays as it was.
         """
         if needed > self.capacity:
             raise ModelError(f"{needed} slots are needed, but the cache has {self.capacity}. Make a larger cache.")

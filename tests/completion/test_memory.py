@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
+from completion.errors import ModelError
 from completion.free_memory import free_bytes
 from completion.memory import Held, drop_library, large_memory, mapped_spans, resident_bytes
 
@@ -83,6 +84,11 @@ def test_large_memory_becomes_resident_where_it_is_written() -> None:
     memory[:] = b"x" * len(memory)
 
     assert resident_bytes([span]) == len(memory)
+
+
+def test_more_memory_than_there_is_is_an_error_that_says_how_much_and_what_to_do() -> None:
+    with pytest.raises(ModelError, match=r"no 1,152,921,504,607 MB of memory\. Close other programs"):
+        large_memory(1 << 60)
 
 
 def test_a_dropped_library_keeps_what_the_loader_has_written() -> None:

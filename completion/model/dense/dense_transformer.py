@@ -161,11 +161,8 @@ class DenseTransformer:
         for index, layer in enumerate(self.weights.layers):
             cancel.raise_if_cancelled()
             h = self._norm(x, layer.attention_norm)
-            x = self._added(
-                x,
-                layer.attention_out(self._attended(index, layer, h, parts)),
-                layer.attention_post_norm,
-            )
+            out = layer.attention_out(self._attended(index, layer, h, parts))
+            x = self._added(x, out, layer.attention_post_norm)
             h = layer.up(self._norm(x, layer.mlp_norm))  # [rows, intermediate, or twice that]
             x = self._added(x, layer.down(self._activated(h)), layer.mlp_post_norm)
         return x

@@ -128,13 +128,13 @@ class TransformersModel:
             )
         except (OSError, ValueError, KeyError, RuntimeError, StrictDataclassError) as error:
             raise ModelError(f"transformers cannot load the model in {folder}: {error}") from error
-        _check_layers(folder, module.config.num_hidden_layers, report)
-        model = cls(module.eval(), threads)
         try:
+            _check_layers(folder, module.config.num_hidden_layers, report)
+            model = cls(module.eval(), threads)
             model._first_layer_key(0)
-        except RuntimeError as error:
+        except (RuntimeError, AttributeError, TypeError, LookupError) as error:
             raise UnsupportedModelError(
-                f"The attention of {model.shape.family!r} models does not cache keys and values of one shape. "
+                f"Not every layer of {module.config.model_type!r} models caches keys and values of one shape. "
                 "Use another model."
             ) from error
         return model

@@ -49,7 +49,7 @@ from completion.model.store.converted_models import (
 from completion.model.store.disk import storage_errors
 from completion.progress import Progress, silent
 from drafting.arrays import IntArray
-from drafting.state_files import StateFileError, read_state, set_aside
+from drafting.state_files import set_aside
 
 logger = logging.getLogger(__name__)
 
@@ -202,6 +202,7 @@ def read_packed(
 
     Raises:
         ModelDamagedError: It differs from what was written.
+        ModelError: There is too little memory.
     """
     try:
         return _read_packed(target, former, room, mapped=mapped)
@@ -231,22 +232,19 @@ def _read_packed(target: Path, former: mmap.mmap | None, room: mmap.mmap | None,
 
 
 def _header(target: Path) -> dict[str, Any]:
-    """Read `index.json`.
+    """Read `index.json`. In a shared folder it may be another user's; its seal says that it is as it was written.
 
     Raises:
         ModelDamagedError: It is missing, or differs from what was written.
     """
-    header = read_state(_index(target), _header_of, most_bytes=_MOST_HEADER_BYTES)
-    if header is None:
-        raise _changed(_index(target))
-    return header
-
-
-def _header_of(data: bytes) -> dict[str, Any]:
-    body = unsealed(data.decode("utf-8"))
-    if body is None:
-        raise StateFileError("it is not as it was written")
-    return dict(json.loads(body))
+    index = _index(target)
+    if not index.is_file():  # a pipe would keep the caller waiting
+        raise _changed(index)
+    try:
+        with index.open("rb") as file:
+            return dict(json.loads(unsealed(file.read(_MOST_HEADER_BYTES).decode("utf-8")) or ""))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise _changed(index) from error
 
 
 def _index(form: Path) -> Path:

@@ -82,7 +82,7 @@ class QuantizedTransformer:
         """Take memory of its own for mapped weights; steps run meanwhile. May be called on any thread.
 
         Raises:
-            ModelDamagedError: The weights' file was changed. The mapped ones are used on.
+            ModelError: The weights' file was changed, or there is too little memory. The mapped ones are used on.
         """
         if self._weights.mapping is None:
             return

@@ -83,16 +83,12 @@ def padded(array: Section) -> Section:
 
 
 def _layer(index: int, architecture: Architecture, source: MatrixSource) -> Sections:
-    names, shapes, residual = (
-        layer_names(architecture.family, index),
-        part_shapes(architecture),
-        architecture.residual_scale,
-    )
+    names, shapes = layer_names(architecture.family, index), part_shapes(architecture)
     for name, parts, scale in (
         ("qkv", ("query", "key", "value"), 1.0),
-        ("attention_out", ("attention_out",), residual),
+        ("attention_out", ("attention_out",), architecture.residual_scale),
         ("up", ("gate", "up"), 1.0),
-        ("down", ("down",), residual),
+        ("down", ("down",), architecture.residual_scale),
     ):
         stored = {names[part]: shapes[part][0] for part in parts if part in names}
         yield from _matrix(f"{index}.{name}", source, stored, scale, paired=name == "up" and architecture.gated)

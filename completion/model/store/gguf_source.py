@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 
 from completion.errors import ModelError, ModelNotFoundError
+from completion.model.store import converted_models
 from completion.model.store.converted_models import GGUF_NAME, SOURCE_NAME, Record, lock_held, note_file, read_record
 from completion.model.store.disk import require_free, size_of, storage_errors
 from completion.model.store.packaged_models import PACKAGED_MODELS, PackagedModel, checked_parts, installed_parts
@@ -78,7 +79,9 @@ def source_files(folder: Path) -> tuple[Path, ...]:
             f"The folder {folder} holds no .safetensors file, and the GGUF file that it was converted from is gone or "
             "was changed. Give a folder of safetensors or a .gguf file."
         )
-    note_source(folder, parts := checked_parts(packaged), has_kernels=has_kernels(folder))
+    parts = checked_parts(packaged)
+    if not converted_models.shared_packed_dir(folder):
+        note_source(folder, parts, has_kernels=has_kernels(folder))
     return tuple(parts)
 
 
@@ -161,11 +164,13 @@ class GgufTensors(Tensors):
 def with_safetensors(folder: Path, progress: Progress = silent) -> Path:
     """Write the weights of a model that was converted from a GGUF file as safetensors, unless they are; return it.
 
+    A shared model is never written: our own forward passes read its GGUF file, at each start.
+
     Raises:
         ModelError: The GGUF file is gone, cannot be read, or is damaged.
         StorageError: The disk is full or read-only.
     """
-    if any(folder.glob("*.safetensors")) or read_record(folder) is None:
+    if any(folder.glob("*.safetensors")) or read_record(folder) is None or converted_models.shared_packed_dir(folder):
         return folder
     with storage_errors(folder), lock_held(folder, progress):
         if not (target := folder / SAFETENSORS_NAME).exists():  # the process that we waited for may have written it

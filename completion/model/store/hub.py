@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from completion.errors import ModelDamagedError, ModelNotFoundError
-from completion.model.store.disk import sha256_of
+from completion.errors import ModelDamagedError, ModelNotFoundError, StorageError
+from completion.model.store.disk import FULL, sha256_of
 from completion.model.store.packaged_models import PackagedModel, how_to_get
 from completion.model.weights import missing_files
 from completion.progress import Progress
@@ -70,6 +70,7 @@ def _not_found(failed: str, advice: str) -> Iterator[None]:
 
     Raises:
         ModelNotFoundError: The name is none of a model, there is no such model, or the hub cannot be reached.
+        StorageError: The disk is full.
     """
     # HTTPError is of httpx or httpx2, by the hub's version. One of a broken connection has no class of the hub's own.
     from huggingface_hub.errors import HFValidationError, HTTPError  # type: ignore[attr-defined]  # noqa: PLC0415
@@ -78,4 +79,6 @@ def _not_found(failed: str, advice: str) -> Iterator[None]:
         yield
     except (HFValidationError, HTTPError, OSError) as error:
         cause = str(error).strip().split("\n", 1)[0] or type(error).__name__
+        if getattr(error, "errno", None) in FULL:
+            raise StorageError(f"The hub's cache has no room ({cause}). Free some, or move HF_HOME.") from error
         raise ModelNotFoundError(f"{failed} ({cause}). {advice}") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
+from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError, StorageError
 from completion.model.store import converted_models, fetched_packages
 from completion.model.store.converted_models import (
     CONVERSION_VERSION,
@@ -99,14 +99,15 @@ def free(progress: Progress) -> int:
 
 
 def converted_folder(spec: str) -> Path:
-    """Return the folder of a converted model, found by the model's name or file, or the folder's name or path.
+    """Return the folder of a converted model, by the model's name or file, or the folder's name or path.
 
     Raises:
         ModelNotFoundError: The model is not converted.
     """
     packaged, folders, file = packaged_model(spec), _converted_folders(), os.path.realpath(expanded(spec))
-    found = [folder for folder in folders if packaged and folder == packaged_source(packaged).folder]
-    found += [folder for folder in folders if spec in {folder.name, str(folder)}]
+    if packaged and (folder := packaged_source(packaged).folder).is_dir():  # it may be a shared one
+        return folder
+    found = [folder for folder in folders if spec in {folder.name, str(folder)}]
     found += [folder for folder in folders if spec == _converted_status(folder).name]
     found += [folder for folder in folders if file == _converted_status(folder).title]
     if not found:
@@ -119,13 +120,15 @@ def remove(spec: str, progress: Progress) -> tuple[list[Path], int]:
 
     Raises:
         ModelNotFoundError: There is nothing of it.
-        StorageError: A folder cannot be deleted.
+        StorageError: A folder cannot be deleted, or is a shared one.
     """
     packaged = packaged_model(spec)
     if packaged is None or not fetched_packages.fetched(packaged):
         folder = converted_folder(spec)
+        if folder.parent != models_dir():
+            raise StorageError(f"Others may use {folder}, which DRAFTLINE_MODEL_DIR names. Delete it there yourself.")
         return [folder], converted_models.remove(folder, progress)
-    folder, packages = packaged_source(packaged).folder, fetched_packages.folder_of(packaged)
+    folder, packages = models_dir() / packaged_source(packaged).folder.name, fetched_packages.folder_of(packaged)
     removed = [path for path in (folder, packages) if path.exists()]
     return removed, converted_models.remove(folder, progress) + fetched_packages.discard(packaged, progress)
 

@@ -20,6 +20,7 @@ from completion.model.store.packaged_models import (
     DEFAULT_PACKAGE,
     PACKAGED_MODELS,
     PackagedModel,
+    all_parts_installed,
     any_part_installed,
     checked_parts,
     installed_parts,
@@ -160,7 +161,7 @@ def fetch(spec: str, progress: Progress) -> None:
         if model_path(spec) is None and why_missing(spec) is None:
             download_folder(spec, progress)
         return
-    if _has_source(packaged_source(model).folder) or _is_installed(model):
+    if _has_source(packaged_source(model).folder) or all_parts_installed(model):
         return
     require_free(cache_dir(), bytes_until_converted(model))
     fetched_packages.fetch(model, packaged_source(model).folder, progress)
@@ -178,7 +179,7 @@ def bytes_until_converted(model: PackagedModel) -> int:
     if is_complete(packaged_source(model).folder):
         return 0
     packed = round(_PACKED_GROWTH * model.size_bytes)
-    if _is_installed(model):
+    if all_parts_installed(model):
         return packed
     missing = len(model.parts) - len(fetched_packages.fetched(model))
     copies = missing + 1 if missing else 0  # pip copies each package once more
@@ -187,13 +188,6 @@ def bytes_until_converted(model: PackagedModel) -> int:
 
 def _names() -> str:
     return ", ".join(["'default'", *(repr(model.name) for model in PACKAGED_MODELS)])
-
-
-def _is_installed(model: PackagedModel) -> bool:
-    try:
-        return bool(installed_parts(model))
-    except ModelError:
-        return False
 
 
 def _has_source(folder: Path) -> bool:

@@ -8,7 +8,7 @@ import importlib.metadata
 from dataclasses import dataclass
 from pathlib import Path
 
-from completion.errors import ModelDamagedError, ModelNotFoundError
+from completion.errors import ModelDamagedError, ModelError, ModelNotFoundError
 from completion.model.store.disk import sha256_of
 
 
@@ -78,6 +78,14 @@ def installed_parts(model: PackagedModel) -> list[Path]:
             f"The parts of {model.title} hold {size:,} bytes instead of {model.size_bytes:,}. {_reinstall(model)}"
         )
     return paths
+
+
+def all_parts_installed(model: PackagedModel) -> bool:
+    """Return whether all of the model's packages are installed, and undamaged by their sizes."""
+    try:
+        return bool(installed_parts(model))
+    except ModelError:
+        return False
 
 
 def any_part_installed(model: PackagedModel) -> bool:

@@ -9,6 +9,7 @@ from benchmarks.model_choice.machines import MACHINES
 from completion.errors import ModelError
 from completion.model.choice import KNOWN, Machine, Measured, choose, is_installed, measured_folder, measured_here
 from completion.model.store.converted_models import Source, convert_once
+from completion.model.store.fetched_packages import folder_of
 from completion.model.store.packaged_models import LARGER_PACKAGE
 from completion.progress import silent
 
@@ -120,4 +121,14 @@ def test_a_model_is_installed_once_its_conversion_is_complete(tmp_path, monkeypa
         convert_once(source, stop, silent)
     assert not is_installed(LARGER)
     convert_once(source, lambda folder, _progress: str((folder / "config.json").write_text("{}")), silent)
+    assert is_installed(LARGER)
+
+
+def test_a_model_is_installed_once_its_last_package_is_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path))
+    folder = folder_of(LARGER_PACKAGE)
+    folder.mkdir(parents=True)
+    for distribution, _ in LARGER_PACKAGE.parts:
+        assert not is_installed(LARGER)
+        (folder / f"{distribution}-{LARGER_PACKAGE.version}.whl").touch()
     assert is_installed(LARGER)

@@ -15,6 +15,7 @@ from completion.model.gpu_memory import Gpu
 from completion.model.int8.packing import write_packed
 from completion.model.loading import load_model
 from completion.model.store.gguf_source import with_safetensors
+from completion.model.store.model_store import prepare
 from completion.model.transformer import has_int8_instructions
 from completion.progress import silent
 from completion.request import Sampling
@@ -76,6 +77,19 @@ def test_a_model_in_a_shared_folder_is_used_as_it_is_and_the_folder_stays_as_it_
     weights.write_bytes(weights.read_bytes()[:-4096])
     np.testing.assert_array_equal(next_tokens(load_model(path, backend="int8", threads=1), "class Stack:"), first)
     assert list((tmp_path / "own").glob("packed/*/weights.bin"))
+
+
+@pytest.mark.usefixtures("cache")
+def test_torch_reads_the_gguf_file_of_a_shared_model_and_the_folder_stays_as_it_is(tmp_path, monkeypatch):
+    path = str(write_tiny_gguf(tmp_path / "tiny.gguf"))
+    prepare(path)
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("DRAFTLINE_MODEL_DIR", str(tmp_path / "cache"))
+    before = files_below(tmp_path / "cache")
+    shared = load_model(path, backend="fp32", threads=1)
+    assert files_below(tmp_path / "cache") == before
+    original = load_model(str(tmp_path / "tiny.gguf.folder"), backend="fp32", threads=1)
+    np.testing.assert_array_equal(next_tokens(shared, "class Stack:"), next_tokens(original, "class Stack:"))
 
 
 @pytest.mark.skipif(not has_int8_instructions(), reason="this processor has no int8 path")

@@ -9,7 +9,7 @@ CHANNELS = 64
 BLOCK_SLOTS = 16
 """Number of slots in a block of keys."""
 SPAN_SLOTS = 4 * BLOCK_SLOTS
-"""Number of slots whose scores are computed together; a cache's capacity is a multiple of it."""
+"""Number of slots whose scores are computed together; the arrays of a cache have a multiple of it."""
 VALUE_CHANNELS = 32
 """Number of channels in a group of values; head_dim is a multiple of it."""
 MAX_TILE_QUERIES = 6

@@ -158,6 +158,20 @@ def test_a_folder_without_a_model_is_a_model_error(tmp_path):
         TransformersModel.load(tmp_path)
 
 
+RECURRENT = {
+    "mamba": {"state_size": 4, "num_hidden_layers": 1},
+    "lfm2": {"num_hidden_layers": 2, "layer_types": ["conv", "full_attention"], "num_attention_heads": 2},
+}
+
+
+@pytest.mark.parametrize("family", RECURRENT)
+def test_a_family_whose_layers_cache_something_else_is_refused_by_its_name(family, tmp_path):
+    config = AutoConfig.for_model(family, vocab_size=64, hidden_size=32, **RECURRENT[family])
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    with pytest.raises(UnsupportedModelError, match=f"'{family}' models"):
+        TransformersModel.load(tmp_path)
+
+
 def test_a_tree_that_grows_over_several_scores_gives_the_logits_of_one_score(model):
     grown, at_once = model.new_cache(32), model.new_cache(32)
     ids, parents = np.arange(3, 9, dtype=np.int32), np.array([-1, 0, -1, 1, 2, 3], dtype=np.int32)

@@ -1,5 +1,6 @@
 """Packing deletes what killed processes, older versions and models that are gone left in the cache, but no more."""
 
+import json
 import os
 import shutil
 
@@ -7,9 +8,10 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from completion.errors import ModelDamagedError, StorageError
+from completion.errors import ModelDamagedError, ModelError, StorageError
+from completion.model.int8 import packed_weights
 from completion.model.int8.packed_weights import load_packed
-from completion.model.int8.packing import FORMAT, packed_target, sealed
+from completion.model.int8.packing import FORMAT, ROWS, packed_target, sealed, unsealed
 from completion.model.store import converted_models
 from completion.model.store.converted_models import packed_forms, packed_name
 from completion.model.transformer import has_int8_instructions
@@ -149,6 +151,25 @@ def test_whatever_is_wrong_with_a_packed_form_it_is_packed_again(model, packed, 
     shutil.rmtree(form)
     form.write_text("a file")
     assert load_packed(model, packed).sections
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a file away")
+def test_what_another_user_packed_is_used_as_it_is(model, packed, monkeypatch):
+    form = load_packed(model, packed).folder
+    for path in form.iterdir():
+        os.chown(path, 12345, 12345)
+    monkeypatch.setattr(packed_weights, "run_apart", None)  # a second packing would call it
+    assert load_packed(model, packed).folder == form
+
+
+def test_packed_weights_for_which_there_is_no_memory_are_kept(model, packed):
+    form = load_packed(model, packed).folder
+    header = json.loads(unsealed((form / "index.json").read_text()))
+    header["sections"][ROWS][0] = 1 << 60  # bytes before the rows, which are read into memory
+    (form / "index.json").write_text(sealed(json.dumps(header)))
+    with pytest.raises(ModelError, match="Close other programs"):
+        load_packed(model, packed)
+    assert (form / "weights.bin").is_file()
 
 
 @pytest.mark.parametrize("change", [cut, overwrite])

@@ -84,6 +84,13 @@ def test_a_connection_that_breaks_is_an_error_with_what_to_do(hub, tmp_path):
     assert "draftline models get tiny" in got(hub, tmp_path, "download_gguf(model, silent)")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="file size limits are POSIX")
+def test_a_full_disk_is_a_storage_error_and_not_a_hub_that_cannot_be_reached(hub, tmp_path):
+    hub.content = CONTENT
+    limited = "(posix := __import__('resource')).setrlimit(posix.RLIMIT_FSIZE, (3, 3)) or download_gguf(model, silent)"
+    assert got(hub, tmp_path, limited).startswith("StorageError The hub's cache has no room (")
+
+
 def test_a_damaged_file_is_downloaded_again_once_the_named_one_is_deleted(hub, tmp_path):
     hub.content = CONTENT[::-1]
     damaged = got(hub, tmp_path, "download_gguf(model, silent)")

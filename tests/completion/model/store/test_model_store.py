@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from completion.errors import ModelDamagedError, ModelNotFoundError, StorageError
-from completion.model.store import converted_models, gguf_source, model_list, model_store
+from completion.model.store import converted_models, fetched_packages, gguf_source, model_list, model_store
 from completion.model.store.gguf_conversion import convert_gguf
 from completion.model.store.gguf_source import GgufTensors, known_files, source_files, with_safetensors
 from completion.model.store.model_list import ModelState, packaged_status
@@ -133,6 +133,43 @@ def test_packages_that_were_installed_elsewhere_are_found_and_checked_again(pack
     part(tmp_path, 1).write_bytes(bytes(part(tmp_path, 1).stat().st_size))
     with pytest.raises(ModelDamagedError, match=f"SHA-256 [0-9a-f]{{64}} instead of {packaged.sha256}"):
         source_files(folder)
+
+
+@pytest.fixture(params=["model.gguf", "packages"])
+def shared(request, packaged, tmp_path, cache, monkeypatch):
+    """The tiny model in a shared folder, which stays as it is; its packages were installed anew since."""
+    for module in (gguf_source, model_store):
+        monkeypatch.setattr(module, "PACKAGED_MODELS", (packaged,))
+    folder = prepare_packaged(packaged, silent).folder
+    if request.param == "model.gguf":
+        (folder / "model.gguf").write_bytes((tmp_path / "tiny.gguf").read_bytes())
+        gguf_source.note_source(folder, [folder / "model.gguf"], has_kernels=True)
+        converted_models.note_file(folder, folder / "model.gguf")
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path / "own"))
+    monkeypatch.setenv("DRAFTLINE_MODEL_DIR", str(cache))
+    os.utime(part(tmp_path, 0), (1, 1))
+    before = {path: path.stat().st_mtime_ns for path in cache.rglob("*")}
+    yield folder
+    assert {path: path.stat().st_mtime_ns for path in cache.rglob("*")} == before
+
+
+def test_packages_of_a_shared_model_are_checked_and_its_folder_stays_as_it_is(shared, packaged):
+    assert source_files(shared) in {(shared / "model.gguf",), tuple(installed_parts(packaged))}
+    assert with_safetensors(shared) == shared
+
+
+def test_a_shared_model_is_verified_and_never_deleted(shared):
+    assert model_list.converted_folder("tiny") == shared
+    with pytest.raises(StorageError, match="which DRAFTLINE_MODEL_DIR names"):
+        model_list.remove("tiny", silent)
+
+
+def test_downloaded_packages_are_removed_and_not_the_shared_model_of_the_same_name(shared, packaged):
+    packages = fetched_packages.folder_of(packaged)
+    packages.mkdir(parents=True)
+    (packages / "tiny-model-part0-1.0.whl").touch()
+    assert model_list.remove("tiny", silent) == ([packages], 0)
+    assert not packages.exists()
 
 
 def test_a_users_file_that_is_gone_is_an_error_that_says_so(tmp_path):
