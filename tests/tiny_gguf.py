@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from completion.model.store import converted_models
+from completion.model.store import converted_models, gguf_source
 from tests.tiny_models import HEAD_DIM, HEADS, KV_HEADS, VOCABULARY_SIZE, tiny_tokenizer, write_tiny_model
 
 _NAMES = {
@@ -157,7 +157,8 @@ def _add_sentencepiece(writer: gguf.GGUFWriter) -> None:
 
 
 def write_record(folder: Path, digest: str = "0" * 12) -> Path:
-    """Make a folder one that a conversion of ours made, for what is kept in it."""
+    """Make a folder one that a conversion of ours made, for what is kept in it, with its GGUF file as the source."""
+    gguf_source.note_source(folder, [folder / converted_models.GGUF_NAME], has_kernels=True)
     converted_models._write_record(converted_models.Source(folder.name, digest), "", folder)
     return folder
 

@@ -50,6 +50,12 @@ class TreeCache(KVCache):
         self.slots = 0
         self.settle(0)
 
+    @property
+    def size_bytes(self) -> int:
+        """Allocated memory."""
+        held = self.held()
+        return sum(size for _, size in held.spans) + held.gpu_bytes
+
     @classmethod
     def own(cls, cache: object, needed: int) -> Self:
         """Return a cache of this class with at least `needed` slots allocated.

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from completion.errors import ConversationError
 from completion.model.store.converted_models import CHAT_TEMPLATE_NAME
-from completion.model.store.gguf_source import known_files
 from completion.request import Message
 
 if TYPE_CHECKING:
@@ -97,18 +95,12 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _read(folder: Path) -> str:
-    """Return the template in a model's files: its own, the tokenizer's settings or a GGUF file; "" if there is none."""
-    own, settings, source = folder / CHAT_TEMPLATE_NAME, folder / "tokenizer_config.json", ""
+    """Return the template in a model's files: its own, or the tokenizer's settings; "" if there is none."""
+    own, settings = folder / CHAT_TEMPLATE_NAME, folder / "tokenizer_config.json"
     if own.is_file():
         return own.read_text(encoding="utf-8")
-    if settings.is_file():
-        found = json.loads(settings.read_text(encoding="utf-8")).get("chat_template") or ""
-        named = {each["name"]: each["template"] for each in found} if type(found) is list else {"default": found}
-        return str(named.get("default", ""))
-    if files := known_files(folder):  # converted before templates were
-        from completion.model.store.gguf_file import GgufFile  # noqa: PLC0415 -- slow to import, rarely needed
-
-        source = str(GgufFile(*files).field("tokenizer.chat_template", ""))
-        with suppress(OSError):
-            own.write_text(source, encoding="utf-8")
-    return source
+    if not settings.is_file():
+        return ""
+    found = json.loads(settings.read_text(encoding="utf-8")).get("chat_template") or ""
+    named = {each["name"]: each["template"] for each in found} if type(found) is list else {"default": found}
+    return str(named.get("default", ""))

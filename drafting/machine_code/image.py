@@ -31,10 +31,10 @@ _FLAGS, _IN_C_ORDER = 0x503, 0x501
 _PLAIN = {int: "int", bool: "bool", float: "float"}
 
 UNUSED_S = 30 * 86400.0
-"""Time after which an image that no process has loaded is deleted, in seconds; others may belong to other versions."""
+"""Time after which what no process has read is deleted, in seconds; other files may belong to other versions."""
 
 _HEADER = b"draftline machine code 1\n"
-_SUFFIX, _UNFINISHED = ".image", ".partial"
+_UNFINISHED = ".partial"
 UNTRIED = ".untried"
 """End of the name of an image until a process has completed with it."""
 _DIGEST_BYTES = 32
@@ -185,15 +185,15 @@ def write_image(path: Path, codes: Iterable[Code]) -> None:
 
 
 def note_use(path: Path, now_s: float) -> None:
-    """Note that an image is in use, and delete those in its folder that no installation has used for a month.
+    """Note that a file is in use, and delete those of its kind in its folder that nobody has used for a month.
 
-    A process reads its image as a whole, so it does not miss one that is deleted meanwhile; the next start compiles.
+    A process reads its file as a whole, so it misses none that is deleted meanwhile; the next start makes it anew.
     """
     with suppress(OSError):  # a folder that cannot be written loses nothing but its tidiness
         os.utime(path, (now_s, now_s))
         for other in path.parent.iterdir():
-            with suppress(FileNotFoundError):  # another host deletes them as well
-                is_ours = other.suffix in {_SUFFIX, _UNFINISHED, UNTRIED} and other != path
+            with suppress(FileNotFoundError):  # another process deletes them as well
+                is_ours = other.suffix in {path.suffix, _UNFINISHED, UNTRIED} and other != path
                 if is_ours and now_s - other.stat().st_mtime > UNUSED_S:
                     other.unlink()
 

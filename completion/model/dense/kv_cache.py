@@ -90,11 +90,6 @@ class Store(ABC):
             for name, (width, dtype) in kinds.items()
         }
 
-    @property
-    def size_bytes(self) -> int:
-        """Allocated memory."""
-        return sum(tensor.nbytes for tensor in self.tensors.values())
-
     @torch.inference_mode(mode=False)  # a tensor made in inference mode could not be written outside it
     def resize(self, slots: int) -> None:
         """Allocate slots, and copy the content of the old ones."""
@@ -200,11 +195,6 @@ class TorchCache(TreeCache):
     def __init__(self, shape: ModelShape, capacity: int, store: Store) -> None:
         self.store = store
         super().__init__(min(capacity, shape.max_positions))
-
-    @property
-    def size_bytes(self) -> int:
-        """Allocated memory."""
-        return self.store.size_bytes
 
     def held(self) -> Held:
         """Return where its memory is."""

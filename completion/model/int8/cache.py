@@ -50,11 +50,6 @@ class Int8Cache(TreeCache):
         super().__init__(min(capacity, architecture.max_positions))
         self._architecture, self._threads = architecture, threads
 
-    @property
-    def size_bytes(self) -> int:
-        """Allocated memory."""
-        return sum(array.nbytes for array in self._arrays())
-
     def held(self) -> Held:
         """Return where its memory is."""
         return Held.arrays(self._arrays())

@@ -49,14 +49,13 @@ from completion.model.store.converted_models import (
 from completion.model.store.disk import storage_errors
 from completion.progress import Progress, silent
 from drafting.arrays import IntArray
+from drafting.machine_code.image import UNUSED_S
 from drafting.state_files import set_aside
 
 logger = logging.getLogger(__name__)
 
 _READ_BYTES = 1 << 25
 _MOST_HEADER_BYTES = 1 << 26  # a number for each 64 kB of weights, and some for each section
-UNUSED_S = 30 * 86400.0
-"""Time after which weights that no process has read are deleted when others are packed, in seconds."""
 Section = npt.NDArray[Any]
 
 

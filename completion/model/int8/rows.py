@@ -24,9 +24,7 @@ def tree_rows(parents: IntArray, length: int, first: int = 0, skipped: int = 0) 
     Nodes before `first` are kept rows and are not computed. The first `skipped` of the others get no logits.
     """
     (depths, ancestors), count = lineages(parents, first), len(parents) - first
-    in_a_run = np.cumprod(ancestors == np.arange(ancestors.shape[1]), axis=1).sum(
-        axis=1
-    )  # ancestor of depth d is row d
+    in_a_run = np.cumprod(ancestors == np.arange(ancestors.shape[1]), axis=1).sum(axis=1)  # that of depth d is row d
     single = (ancestors >= 0) & (np.arange(ancestors.shape[1]) >= in_a_run[:, None])
     start = np.concatenate([[0], np.cumsum(single.sum(axis=1))]).astype(np.int32)
     return RowsView(

@@ -193,11 +193,7 @@ def _facts(folder: Path) -> _Facts | None:
     try:
         facts: _Facts = json.loads((folder / SOURCE_NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        record = read_record(folder)
-        kept = folder / GGUF_NAME  # of a version that kept a copy beside the safetensors, and noted nothing
-        if record is None or GGUF_NAME not in record["files"] or not kept.is_file():
-            return None
-        return _Facts(files=[_state(folder, kept)], has_kernels=True)
+        return None
     return facts if isinstance(facts, dict) and facts.keys() == _Facts.__annotations__.keys() else None
 
 

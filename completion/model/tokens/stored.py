@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from completion.model.store.disk import file_states
 from completion.model.tokens.pieces import PieceEncoder
 from completion.paths import cache_dir
 from drafting.arrays import IntArray
+from drafting.machine_code.image import note_use
 from drafting.state_files import StateFileError, read_state, write_state
 
 logger = logging.getLogger(__name__)
@@ -52,7 +54,9 @@ def read_tables(folder: Path) -> TokenTables | None:
         path = _file(folder)
     except (OSError, StorageError):
         return None
-    return read_state(path, _parse, most_bytes=_MOST_BYTES)
+    tables = read_state(path, _parse, most_bytes=_MOST_BYTES)
+    note_use(path, time.time())
+    return tables
 
 
 def write_tables(folder: Path, tables: TokenTables) -> None:

@@ -73,9 +73,11 @@ def test_a_model_in_a_shared_folder_is_used_as_it_is_and_the_folder_stays_as_it_
     assert files_below(tmp_path / "shared") == before
     assert not [path for path in (tmp_path / "own").rglob("*") if path.suffix in {".bin", ".json"}]
 
-    [weights] = (tmp_path / "shared" / "packed").glob("*/weights.bin")
-    weights.write_bytes(weights.read_bytes()[:-4096])
-    np.testing.assert_array_equal(next_tokens(load_model(path, backend="int8", threads=1), "class Stack:"), first)
+    for damaged in sorted((tmp_path / "shared" / "packed").glob("*/*"), reverse=True):  # weights.bin, index.json
+        damaged.write_bytes(damaged.read_bytes()[:-100])
+        before = files_below(tmp_path / "shared")
+        np.testing.assert_array_equal(next_tokens(load_model(path, backend="int8", threads=1), "class Stack:"), first)
+        assert files_below(tmp_path / "shared") == before
     assert list((tmp_path / "own").glob("packed/*/weights.bin"))
 
 

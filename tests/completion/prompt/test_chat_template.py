@@ -7,16 +7,13 @@ from transformers import PreTrainedTokenizerFast
 
 from completion.errors import ConversationError, PromptTooLongError
 from completion.instruct import instruct_request
-from completion.model.store.gguf_conversion import convert_gguf
 from completion.model.tokenizer import CodeTokenizer
-from completion.progress import silent
 from completion.prompt.chat_template import ChatTemplate
 from completion.prompt.fim_format import FORMATS
 from completion.prompt.pace import PromptBudget
 from completion.prompt.planner import PromptPlanner
 from completion.request import Message
 from tests.completion.chat_models import CHATML, chat_model
-from tests.tiny_gguf import write_record, write_tiny_gguf
 
 TALK = [Message("system", "You edit code."), Message("user", "\n def f(x):  \n"), Message("assistant", "ok")]
 
@@ -75,19 +72,6 @@ def test_a_template_in_the_tokenizers_settings_is_used(folder):
     for template in (CHATML, [{"name": "tool_use", "template": "x"}, {"name": "default", "template": CHATML}]):
         (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": template}), encoding="utf-8")
         assert list(planned(folder, TALK)[1].tokens) == theirs(folder, TALK)
-
-
-def test_a_model_that_was_converted_before_templates_were_has_that_of_its_gguf_file(folder, tmp_path):
-    file = write_tiny_gguf(tmp_path / "model.gguf", quantisation="Q8_0").rename(folder / "model.gguf")
-    convert_gguf([file], folder, silent)
-    (folder / "gguf.json").unlink()
-    (folder / "chat_template.jinja").unlink()
-    with pytest.raises(ConversationError, match="no chat template"):  # in a user's folder it may be another model's
-        ChatTemplate(folder, {}).pieces(TALK)
-    write_record(folder)
-    assert ChatTemplate(folder, {}).pieces(TALK) == [TALK[0].content]
-    (folder / "model.gguf").unlink()  # it was read once only
-    assert ChatTemplate(folder, {}).pieces(TALK) == [TALK[0].content]
 
 
 def test_a_model_without_a_template_says_that_it_only_completes(tiny_qwen2):

@@ -489,7 +489,8 @@ def test_auto_takes_blocks_where_they_are_faster_and_there_are_any(tiny_qwen, tm
 
 def test_a_gguf_file_beside_a_users_own_weights_is_not_taken_for_them(tiny_qwen, tmp_path):
     folder = in_blocks(tiny_qwen[0], tmp_path / "own")
-    (folder / "source.json").unlink()  # a folder that no conversion made
+    for name in ("source.json", "gguf.json"):  # a folder that no conversion made
+        (folder / name).unlink()
     (folder / GGUF_NAME).write_bytes(b"not read")
     with_tokenizer(folder)
     assert load_transformer(folder, "auto").form == "int8"
@@ -507,6 +508,7 @@ def test_a_gguf_file_that_lacks_a_matrix_is_damaged(tiny_qwen, tmp_path):
     writer = gguf.GGUFWriter(folder / GGUF_NAME, "qwen2")
     writer.add_tensor("output_norm.weight", np.ones(128, np.float32))
     written(writer)
+    write_record(folder)
     with pytest.raises(ModelDamagedError, match=r"model\.gguf lacks the tensor model\.embed_tokens\.weight"):
         load_packed(folder, tmp_path, "q4")
 

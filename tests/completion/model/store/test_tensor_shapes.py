@@ -15,6 +15,7 @@ from completion.model.store.converted_models import GGUF_NAME
 from completion.model.store.tensor_shapes import check_shapes, checked_tensors
 from completion.model.transformer import has_int8_instructions, load_transformer
 from tests.completion.model.int8.test_quantized import in_blocks, written
+from tests.tiny_gguf import write_record
 
 DEEPER = {"num_hidden_layers": 5, "layer_types": None}
 FLATTER = {"num_hidden_layers": 2, "layer_types": None}
@@ -64,6 +65,7 @@ def test_a_gguf_file_of_another_model_is_named(tiny_qwen, tmp_path):
     writer = gguf.GGUFWriter(folder / GGUF_NAME, "qwen2")
     writer.add_tensor("token_embd.weight", np.zeros((96, 128), np.float32))
     written(writer)
+    write_record(folder)
     with pytest.raises(ModelDamagedError, match=r"model\.gguf has the shape \(96, 128\), .* implies \(384, 128\)"):
         load_packed(folder, tmp_path, "q4")
 

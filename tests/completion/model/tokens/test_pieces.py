@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -91,6 +92,18 @@ def test_what_was_kept_is_the_same_tokenizer(tiny_qwen2: Path, tmp_path: Path, m
     assert (again.special, again.stop_ids, again.digest) == (first.special, first.stop_ids, first.digest)
     for prefix in (b"", b" ", b"de", b"\xff", b"\xc3"):
         assert again.tokens_with_prefix(prefix).tolist() == first.tokens_with_prefix(prefix).tolist()
+
+
+def test_tables_that_nobody_has_used_for_a_month_are_deleted(tiny_qwen2: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("DRAFTLINE_CACHE_DIR", str(tmp_path))
+    CodeTokenizer.from_folder(tiny_qwen2)
+    (used,) = tmp_path.rglob("*.npz")
+    for path in (used, used.with_name("old.npz")):
+        path.touch()
+        os.utime(path, (0, 0))
+    CodeTokenizer.from_folder(tiny_qwen2)
+    assert list(tmp_path.rglob("*.npz")) == [used]
+    assert used.stat().st_mtime > 0
 
 
 @pytest.mark.parametrize(
