@@ -35,9 +35,9 @@ vim.api.nvim_create_autocmd({{ "LspRequest", "LspNotify" }}, {{
 # A language server in Lua. `answers[text before the cursor]` has the items for an automatic request, `more[...]` those
 # for a manual request: a `text`, the characters that it `replaced`, and its `closers`. `tell` sends a notification,
 # `crash` ends the server. A request with its text in `held` waits until `waiting[text]` runs. `started` has the
-# parameters of each start.
+# parameters of each start. `edits` are the next edits.
 SERVER = """
-answers, more, held, accepted, waiting, started = ANSWERS, MORE, HELD, {}, {}, {}
+answers, more, held, accepted, waiting, started, edits = ANSWERS, MORE, HELD, {}, {}, {}, {}
 version, versions = 0, {} -- of the document: the current one, and that of the last request at each column
 function items_at(list, position)
   return vim.iter(ipairs(list or {})):map(function(index, one)
@@ -73,6 +73,8 @@ local function server(dispatchers)
         } })
       elseif method == "textDocument/inlineCompletion" then
         answer(params, callback)
+      elseif method == "draftline/nextEdit" then
+        callback(nil, { edits = edits })
       elseif method == "draftline/edit" then
         -- no reply
       elseif method == "workspace/executeCommand" then

@@ -104,6 +104,14 @@ def test_other_places_and_lists_with_keywords_tell_nothing(typing, text):
     assert told(neovim)[0]["position"]["line"] == 1
 
 
+def test_names_after_a_very_long_word_are_told_at_once(typing):
+    neovim = typing()
+    neovim.lua("vim.api.nvim_buf_set_lines(0, 0, -1, true, { ('x'):rep(200000) .. '(order' })")
+    neovim.type("A.")
+    neovim.wait_for_lua("#told == 1", "names")
+    assert told(neovim)[0]["position"] == {"line": 0, "character": 200_007}
+
+
 def test_the_setting_switches_it_off(typing):
     neovim = typing("settings = { known_names = false }")
     neovim.type("iorder.")

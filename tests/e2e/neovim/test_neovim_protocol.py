@@ -316,6 +316,21 @@ def test_plug_mappings_and_switching_off_and_on(serve):
     neovim.wait_for_lua("vim.api.nvim_get_current_line() == 'x = one'", "the accepted text")
 
 
+def test_switching_off_refuses_nothing_and_drops_the_running_request(serve):
+    neovim = serve({"x = ": [{"text": "one"}], "x = two": [{"text": " or"}]}, held=["x = two"])
+    neovim.type("ix = ")
+    neovim.wait_for_ghost(lambda ghost: ghost == "one")
+    neovim.command("Draftline disable")
+    neovim.wait_for_no_ghost()
+    assert "draftline/didRejectCompletion" not in neovim.lua("return sent")
+    neovim.command("Draftline enable")
+    neovim.type("two")
+    neovim.wait_for_lua("waiting['x = two']", "the request")
+    neovim.command("Draftline disable")
+    neovim.lua("waiting['x = two']()")
+    assert not neovim.lua("return require('draftline.session').is_visible()")
+
+
 # Neovim 0.11 has no inline completion of its own. vim.lsp loads its parts when they are used.
 WITHOUT_INLINE_COMPLETION = """
 local parts = getmetatable(vim.lsp)
@@ -334,8 +349,47 @@ def test_neovim_0_11_without_setup_draws_suggestions_as_ghost_text(serve):
     neovim.wait_for_ghost(lambda ghost: ghost == "cde")
 
 
+BUILT_IN = 'vim.lsp.enable("draftline") vim.keymap.set("i", "(", "()<Left>")'
+
+
+@pytest.mark.parametrize(
+    ("line", "item_range", "text", "typed", "accepted"),
+    [
+        ("foo(|)", "line", "bar)", "b", "foo(bar)"),
+        ("foo(|) + 1", "line", "bar) + 1", "bar", "foo(bar) + 1"),
+        ("foo(|)", "line", "bar(x))", "bar(", "foo(bar(x))"),
+        ("if x:|", "line", "\n    pass", "<CR>    ", "if x:\n    pass"),
+        ("x = |;", "cursor", "bar", "b", "x = bar;"),
+    ],
+)
+def test_neovims_own_inline_completion_accepts_right_after_a_key(serve, line, item_range, text, typed, accepted):
+    before, after = line.split("|")
+    answers = {before: [{"text": text, "replaced": after if item_range == "line" else ""}]}
+    asks = f'vim.lsp.config("draftline", {{ init_options = {{ itemRange = "{item_range}" }} }})'
+    neovim = serve(answers, text=before + after, start=BUILT_IN, options=asks)
+    neovim.type("I" + "<Right>" * len(before))
+    neovim.wait_for_ghost()
+    neovim.type(f"{typed}<Tab>")
+    neovim.wait_for_lua("#accepted > 0", "the accepted command")
+    assert "\n".join(neovim.lines()) == accepted
+
+
 def test_a_colour_scheme_keeps_the_old_text_of_next_edits_struck_through(serve):
     neovim = serve({})
     neovim.command("colorscheme habamax")
     assert neovim.lua("return vim.api.nvim_get_hl(0, { name = 'DraftlineEditOld' }).link") == "@markup.strikethrough"
     assert neovim.lua("return vim.api.nvim_get_hl(0, { name = '@markup.strikethrough' }).strikethrough")
+
+
+def test_a_next_edit_whose_line_gets_shorter_is_not_drawn_again(serve):
+    neovim = serve({}, text="a = old\n")
+    neovim.lua("""
+      local place = { uri = vim.uri_from_bufnr(0), version = vim.lsp.util.buf_versions[vim.api.nvim_get_current_buf()] }
+      local range = { start = { line = 0, character = 0 }, ["end"] = { line = 0, character = 7 } }
+      edits = { { id = "1", textDocument = place, range = range, oldText = "a = old", text = "a = new", command = {} } }
+    """)
+    neovim.command("Draftline next_edit")
+    neovim.wait_for(lambda: neovim.screen.lines()[0] == "a = oldnew", "the edit")
+    neovim.type("$d^")  # Neovim tells of the cursor's move before it tells of the change
+    neovim.wait_for_lua("vim.fn.getline(1) == 'd'", "the shorter line")
+    assert neovim.lua("return vim.v.errmsg") == ""

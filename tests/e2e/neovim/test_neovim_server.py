@@ -98,17 +98,37 @@ def test_without_setup_switching_off_hides_suggestions_also_after_a_restart_and_
         neovim.command(f"Draftline {on}")
 
 
+def test_changing_the_trigger_changes_nothing_else_that_the_user_configured(serve):
+    own = 'vim.lsp.config("draftline", { settings = { draftline = { max_tokens = 5 } } })'
+    neovim = serve({}, start=BUILT_IN, options=own)
+    neovim.command("Draftline manual")
+    settings = {"draftline": {"max_tokens": 5, "trigger": "manual"}}
+    assert neovim.lua(f"return {CLIENT}.settings") == settings
+    neovim.command("Draftline restart")
+    neovim.wait_for_lua(f"#started == 2 and {CLIENT} and {CLIENT}.initialized", "the same server again")
+    assert neovim.lua(f"return {CLIENT}.settings") == settings
+
+
+ITEMS = """
+  local found
+  require("draftline.menu").request(false, function(items) found = items end)
+  vim.wait(5000, function() return found end)
+  return { #found, require("draftline.menu").is_available() }
+"""
+
+
 def test_switching_off_also_empties_the_completion_menu(serve):
     neovim = serve({"": [{"text": "one"}]})
-    items = """
-      local found
-      require("draftline.menu").request(false, function(items) found = items end)
-      vim.wait(5000, function() return found end)
-      return { #found, require("draftline.menu").is_available() }
-    """
-    assert neovim.lua(items) == [1, True]
+    assert neovim.lua(ITEMS) == [1, True]
     neovim.command("Draftline disable")
-    assert neovim.lua(items) == [0, False]
+    assert neovim.lua(ITEMS) == [0, False]
+
+
+def test_a_very_long_word_does_not_keep_the_completion_menu_waiting(serve):
+    before = "x" * 200_000 + "("
+    neovim = serve({before: [{"text": "one"}]}, text=before)
+    neovim.type("A")
+    assert neovim.lua(ITEMS) == [1, True]
 
 
 def test_a_wiped_buffer_leaves_no_autocommand(serve):

@@ -7,21 +7,24 @@ local M = {}
 local EARLIER, DONE = "<Plug>(draftline-earlier-tab)", "<Plug>(draftline-earlier-tab-done)"
 local is_earlier = false -- the earlier mapping of Tab is running
 
--- Return an item whose range covers the text that the user typed since. Neovim keeps a suggestion on the screen while
--- the user types, and accepting it would insert the typed characters twice. Return nil if the user typed something
--- else.
+-- Return an item whose range covers the text that the user typed since, and the line's end if the server was asked for
+-- items up to there. Neovim keeps a suggestion on the screen while the user types, and accepting it would insert the
+-- typed characters twice. Return nil if the user typed something else.
 local function cover_typed_text(item)
-  local range = item.range
-  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
-  if not range or range.end_row ~= row - 1 or range.end_col >= column then
+  local range, bufnr = item.range, vim.api.nvim_get_current_buf()
+  if not range or type(item.insert_text) ~= "string" then
     return item
   end
-  local typed = vim.api.nvim_get_current_line():sub(range.start_col + 1, column)
-  if type(item.insert_text) ~= "string" or not vim.startswith(item.insert_text, typed) then
+  local row, column = unpack(vim.api.nvim_win_get_cursor(0))
+  local is_read, typed = pcall(vim.api.nvim_buf_get_text, bufnr, range.start_row, range.start_col, row - 1, column, {})
+  if not is_read or not vim.startswith(item.insert_text, table.concat(typed, "\n")) then
     return nil
   end
-  local bufnr = vim.api.nvim_get_current_buf()
-  item.range = vim.range(bufnr, range.start_row, range.start_col, row - 1, column)
+  local client = vim.lsp.get_client_by_id(item.client_id) -- perhaps of another server, which is asked for no such items
+  local is_line = vim.tbl_get(client, "config", "init_options", "itemRange") == "line"
+  local last = row - 1 == range.end_row and range.end_col or 0
+  local stop = is_line and #vim.api.nvim_get_current_line() or math.max(last, column)
+  item.range = vim.range(bufnr, range.start_row, range.start_col, row - 1, stop)
   return item
 end
 

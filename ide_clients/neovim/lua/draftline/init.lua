@@ -85,7 +85,8 @@ function M.toggle(is_enabled)
     require("draftline.builtin").toggle()
   end
   if not is_enabled then
-    M.dismiss()
+    require("draftline.requests").cancel()
+    require("draftline.session").silence()
     require("draftline.next_edit").hide()
   end
   vim.cmd.redrawstatus()

@@ -47,7 +47,7 @@ function M.request(is_manual, callback)
   end
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = is_manual and server.INVOKED or server.AUTOMATIC }
-  local word = vim.api.nvim_get_current_line():sub(1, vim.api.nvim_win_get_cursor(0)[2]):match("[%w_]*$")
+  local word = vim.api.nvim_get_current_line():sub(1, vim.api.nvim_win_get_cursor(0)[2]):match("%f[%w_][%w_]+$") or ""
   local filetype = vim.bo[bufnr].filetype
   local _, request = client:request(METHOD, params, function(err, result)
     local items = {}

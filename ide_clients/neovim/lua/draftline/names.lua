@@ -74,7 +74,7 @@ end
 
 local function on_text_changed(bufnr)
   local row, column = unpack(vim.api.nvim_win_get_cursor(0))
-  local head = vim.api.nvim_get_current_line():sub(1, column):gsub("[%w_$\128-\255]*$", "")
+  local head = vim.api.nvim_get_current_line():sub(1, column):gsub("%f[%w_$\128-\255][%w_$\128-\255]+$", "")
   local is_same = asked and asked.bufnr == bufnr and asked.row == row - 1 and asked.head == head
   if is_same or config.is_off("known_names") then
     return

@@ -291,7 +291,7 @@ function M.attach(bufnr)
     told[bufnr] = nil
   end)
   on({ "CursorMoved", "WinScrolled" }, function()
-    if shown then
+    if shown and is_current(shown) then -- a change is told after the move of the cursor
       draw(shown)
     end
   end)

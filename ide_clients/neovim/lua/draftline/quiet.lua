@@ -1,6 +1,5 @@
 -- Commands that the server runs: the quiet controls, and the download of a model; and the setting `trigger`.
 
-local config = require("draftline.config")
 local server = require("draftline.server")
 
 local M = {}
@@ -31,10 +30,10 @@ end
 --- Make suggestions while the user types, or on request only, until Neovim ends.
 ---@param trigger "automatic"|"manual"
 function M.set_trigger(trigger)
-  config.options.settings.trigger = trigger
-  vim.lsp.config(server.NAME, server.configuration())
+  local changed = { draftline = { trigger = trigger } }
+  vim.lsp.config(server.NAME, { settings = changed })
   for _, client in ipairs(vim.lsp.get_clients({ name = server.NAME })) do
-    client.settings = { draftline = config.options.settings }
+    client.settings = vim.tbl_deep_extend("force", client.settings, changed)
     client:notify("workspace/didChangeConfiguration", { settings = client.settings })
   end
 end
