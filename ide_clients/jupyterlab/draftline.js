@@ -205,7 +205,7 @@
     /** Bring the server's text of a widget up to date; return the editor's document, undefined if it has none. */
     sync(server, widget, editor) {
       const path = this.app.serviceManager.contents.localPath(widget.context.path);
-      const uri = `${rootUri()}/${path.split("/").map(encodeURIComponent).join("/")}`;
+      const uri = `${rootUri().replace(/\/$/, "")}/${path.split("/").map(encodeURIComponent).join("/")}`;
       const before = this.uris.get(widget);
       if (!before) widget.disposed.connect(() => this.server.isOpen && this.server.forget(this.uris.get(widget)));
       else if (before !== uri) server.forget(before);

@@ -7,7 +7,7 @@ import { SECTION } from "./manifest.js";
 import { NextEdits } from "./nextEdit.js";
 import { OpenEdit } from "./openEdit.js";
 import { Server } from "./server.js";
-import { type Scope, downloadModel, endSnooze, snooze, switchScope, toggleTrigger } from "./quiet.js";
+import { type Scope, run, snooze, switchScope, toggleTrigger } from "./quiet.js";
 import { SelectionEdits } from "./selectionEdit.js";
 import { setting, toggle } from "./settings.js";
 import { Signals } from "./signals.js";
@@ -76,8 +76,8 @@ function commands(
     "draftline.toggleLanguage": switching("language"),
     "draftline.toggleWorkspace": switching("workspace"),
     "draftline.snoozeFor": snooze,
-    "draftline.endSnooze": endSnooze,
-    "draftline.downloadModel": downloadModel,
+    "draftline.endSnooze": () => run("draftline.resume"),
+    "draftline.downloadModel": () => run("draftline.getModel"),
     "draftline.restart": () => server.start(),
     "draftline.showLog": () => { log.show(); },
     "draftline.showReport": () => runInTerminal(server, "report"),

@@ -18,6 +18,10 @@ test("a name that is begun is no part of the head", () => {
   assert.equal(headOf("order."), "order.");
 });
 
+test("a word of any length is read once", () => {
+  assert.equal(headOf(`${"x".repeat(1_000_000)}(order`), `${"x".repeat(1_000_000)}(`);
+});
+
 test("the names are what completions insert, up to their arguments", () => {
   const completions = [
     { label: "zebra", kind: 1 },

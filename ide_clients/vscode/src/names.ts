@@ -1,7 +1,7 @@
 // Where a name begins that some type, module or package has, and which names a list of completions offers there.
 
 const PLACE = /(?:[\w)\]"']\??\.|->|::|^\s*import\s[^"'{}()]*|^\s*from\s+\S+\s+import\s\(?[^"'()]*)$/;
-const BEGUN = /[\w$\u0080-\uffff]*$/;
+const BEGUN = /(?<![\w$\u0080-\uffff])[\w$\u0080-\uffff]*$/; // from the start of a word: a long one is read once
 const IDENTIFIER = /^[\s.?]*([A-Za-z_$\u0080-\uffff][\w$\u0080-\uffff]*)/;
 const [TEXT, KEYWORD, SNIPPET] = [0, 13, 14]; // `vscode.CompletionItemKind`
 

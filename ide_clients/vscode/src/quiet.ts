@@ -10,7 +10,7 @@ const SHOWN_MS = 5000; // how long the status bar shows the server's sentence
 export type Scope = "file" | "language" | "workspace";
 
 /** Run a command of the server, and show its sentence in the status bar. */
-async function run(command: string, ...words: unknown[]): Promise<void> {
+export async function run(command: string, ...words: unknown[]): Promise<void> {
   try {
     const sentence = await vscode.commands.executeCommand<string>(command, ...words);
     vscode.window.setStatusBarMessage(sentence === "" ? "draftline makes automatic suggestions." : sentence, SHOWN_MS);
@@ -30,16 +30,6 @@ export async function snooze(): Promise<void> {
   if (chosen) {
     await run("draftline.snooze", ...chosen.words);
   }
-}
-
-/** End the snooze. */
-export async function endSnooze(): Promise<void> {
-  await run("draftline.resume");
-}
-
-/** Download the larger model that the status offers, in the background. */
-export async function downloadModel(): Promise<void> {
-  await run("draftline.getModel");
 }
 
 /** Switch suggestions for the document's file, language or workspace on or off. The server remembers it. */
