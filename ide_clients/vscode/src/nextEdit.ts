@@ -181,7 +181,7 @@ export class NextEdits implements vscode.Disposable {
   private async show(shown: Shown): Promise<void> {
     if (isCurrent(shown)) {
       this.shown = shown;
-      await setContext(TAB, this.takesTab(shown));
+      void setContext(TAB, this.takesTab(shown)); // no wait between the two: the edit may be hidden meanwhile
       await setContext(STATE, true); // before the colours: who sees them can press the keys
       this.draw();
     }

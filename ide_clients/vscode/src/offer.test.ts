@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import type { Position } from "vscode-languageclient";
 import {
   type Closer,
   type Offer,
   type Origin,
-  type Position,
   answers,
   continuing,
   isSameOffer,

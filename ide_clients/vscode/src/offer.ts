@@ -1,17 +1,6 @@
 // The suggestions for one request, and what remains of them after the user typed more. Pure functions.
 
-/** A position in a document; the character counts UTF-16 units. */
-export interface Position {
-  readonly line: number;
-  readonly character: number;
-}
-
-/** The command that reports an accepted item to the server. */
-export interface AcceptCommand {
-  readonly title: string;
-  readonly command: string;
-  readonly arguments?: readonly unknown[];
-}
+import type { Command, Position } from "vscode-languageclient";
 
 /**
  * A character that may stand after the cursor once `from` characters of a text are typed, and the offset `to` of the same one
@@ -28,7 +17,7 @@ export interface Item {
   readonly text: string;
   readonly replaced: number;
   readonly closers: readonly Closer[]; // in the order in which they stand after the cursor
-  readonly command: AcceptCommand;
+  readonly command: Command;
 }
 
 /** An item as the server sends it. */
@@ -36,7 +25,7 @@ export interface RawItem {
   readonly insertText: string;
   readonly range: { readonly start: Position; readonly end: Position };
   readonly closers: readonly Closer[];
-  readonly command: AcceptCommand;
+  readonly command: Command;
 }
 
 /** Where a request was made: document, version, cursor, and the text before and after the cursor on its line. */
@@ -95,7 +84,7 @@ export function readOffer(rawItems: readonly RawItem[], origin: Origin, serial: 
     const replaced = range.end.character - range.start.character;
     return { text: insertText.replaceAll(/\r\n?/g, "\n"), replaced, closers, command };
   });
-  const id = items[0]?.command.arguments?.[0];
+  const id: unknown = items[0]?.command.arguments?.[0];
   return typeof id === "string" ? { id, serial, origin, items, done } : undefined;
 }
 

@@ -96,6 +96,10 @@ export class Server implements vscode.Disposable {
   private async bringUp(client: LanguageClient): Promise<void> {
     try {
       await client.start();
+      if (client !== this.client) { // stopped meanwhile, by whoever did not wait for it to start
+        await client.dispose();
+        return;
+      }
       this.signals().editorShown();
     } catch (error) {
       const reason = reasonOf(error);

@@ -95,8 +95,9 @@ export class Suggestions implements vscode.Disposable {
    * what the user opened while this command was on its way, such as the command palette.
    */
   async dismiss(): Promise<void> {
-    await vscode.commands.executeCommand(HIDE);
+    this.forgetRequests(); // a reply would bring it back
     this.drop("dismissed");
+    await vscode.commands.executeCommand(HIDE);
   }
 
   /** Remove the suggestion because the user wants none. It counts as neither accepted nor rejected. */
@@ -109,16 +110,21 @@ export class Suggestions implements vscode.Disposable {
 
   /** Forget the suggestion and all requests, for a restart of the server. */
   reset(): void {
-    for (const request of this.pending) {
-      request.resolve?.();
-    }
-    this.pending = [];
+    this.forgetRequests();
     this.offer = undefined;
     this.drawing.forget();
   }
 
   dispose(): void {
     vscode.Disposable.from(this.drawing, ...this.subscriptions).dispose();
+  }
+
+  /** Wait for no reply any longer. */
+  private forgetRequests(): void {
+    for (const request of this.pending) {
+      request.resolve?.();
+    }
+    this.pending = [];
   }
 
   private itemsAt(
@@ -142,8 +148,7 @@ export class Suggestions implements vscode.Disposable {
       const range = new vscode.Range(position, position.translate(0, remainder.replaced));
       const item = new vscode.InlineCompletionItem(remainder.text, range);
       if (offer.done) {
-        const { title, command, arguments: words = [] } = remainder.item.command;
-        item.command = { title, command, arguments: [...words] };
+        item.command = remainder.item.command;
       }
       return item;
     });
@@ -259,8 +264,8 @@ export class Suggestions implements vscode.Disposable {
       this.signals.replaced(offer, change.text);
     } else if (first.text === "" && offer.done) {
       if (!this.hasCommand && !isTyping(change.text)) {
-        const { command, arguments: words = [] } = first.item.command;
-        void vscode.commands.executeCommand(command, ...words);
+        const words: unknown[] = first.item.command.arguments ?? [];
+        void vscode.commands.executeCommand(first.item.command.command, ...words);
       }
       this.offer = undefined;
       this.signals.hidden();
