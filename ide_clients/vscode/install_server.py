@@ -31,7 +31,9 @@ def main() -> None:
 
 
 def installed(folder: Path, source: str, requirements: list[Path]) -> Path:
-    """Return the Python of the environment that has these packages. Make it if it is not complete, and remove others.
+    """Return the Python of the environment that has these packages. Make it if it is not complete.
+
+    The one before stays, which other windows may run from; older ones are removed.
 
     Raises:
         subprocess.CalledProcessError: venv or pip failed; both say why on standard error.
@@ -48,10 +50,11 @@ def installed(folder: Path, source: str, requirements: list[Path]) -> Path:
     for path in requirements:
         run(*pip, "--require-hashes", "--requirement", path)
     run(*pip, *(["--no-deps"] if requirements else []), source)
+    before = Path(pointer.read_text(encoding="utf-8")).parent.parent if pointer.exists() else environment
     beside = folder / f"{POINTER}.new"
     beside.write_text(str(python), encoding="utf-8")
     beside.replace(pointer)
-    for other in set(folder.glob("environment*")) - {environment}:
+    for other in set(folder.glob("environment*")) - {environment, before}:
         shutil.rmtree(other, ignore_errors=True)
     return python
 

@@ -1,6 +1,7 @@
 // Entry point of the extension: creates its parts and connects them.
 
 import * as vscode from "vscode";
+import { reasonOf } from "./errors.js";
 import { KnownNames } from "./knownNames.js";
 import { terminalArguments } from "./launch.js";
 import { SECTION } from "./manifest.js";
@@ -17,7 +18,7 @@ import { Suggestions } from "./suggestions.js";
 const RESTARTING_SETTINGS = ["python", "serverCommand", "model", "backend", "threads"];
 
 /** Start the extension; VS Code calls this once. */
-export async function activate(context: vscode.ExtensionContext): Promise<void> {
+export function activate(context: vscode.ExtensionContext): void {
   const log = vscode.window.createOutputChannel("draftline", { log: true });
   const status = new StatusItem();
   const server: Server = new Server(
@@ -49,7 +50,8 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     ...commands(server, suggestions, edits, nextEdits, log),
     vscode.workspace.onDidChangeConfiguration((event) => { void onSettingsChanged(event, server); }),
   );
-  await server.start();
+  // No wait for it: it may ask the user, and commands wait for the activation.
+  server.start().catch((error: unknown) => { status.update({ kind: "error", message: reasonOf(error) }); });
 }
 
 async function onSettingsChanged(event: vscode.ConfigurationChangeEvent, server: Server): Promise<void> {
@@ -95,6 +97,10 @@ function commands(
 }
 
 async function runInTerminal(server: Server, subcommand: "report" | "doctor"): Promise<void> {
+  if (setting("serverCommand").length > 0) {
+    void vscode.window.showWarningMessage(`draftline: “draftline.serverCommand” starts the server. Run “draftline ${subcommand}” in its environment.`);
+    return;
+  }
   const python = await server.terminalCommand();
   if (python !== undefined) {
     const terminal = vscode.window.createTerminal({

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.vscode.code_window import SETTINGS, CodeServer, CodeWindow
+from tests.e2e.vscode.code_window import SETTINGS, STATUS_ITEM, CodeServer, CodeWindow
 
 pytestmark = [pytest.mark.vscode, pytest.mark.real_model]
 
@@ -38,9 +38,9 @@ def broken_python_extension(path: Path) -> Path:
     return path
 
 
-def write_program(path: Path) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_text(PYTHON)
+def write_program(path: Path, text: str = PYTHON) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
     path.chmod(0o755)
 
 
@@ -73,5 +73,25 @@ def test_an_updated_extension_installs_its_server_in_its_private_environment(
         required = wheel.with_name("requirements.txt")
         assert installed.read_text().startswith(f"{PROXY} -P {extension / 'install_server.py'} {storage} ")
         assert installed.read_text().rstrip().endswith(f" {wheel} {required}")
+    finally:
+        server.close()
+
+
+def test_commands_run_while_the_question_whether_to_install_is_open(paths, vsix, browser, tmp_path):
+    for name in ("python", "python3"):
+        write_program(tmp_path / "bin" / name, "#!/bin/sh\nexit 1\n")
+    environment = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}", "VSCODE_CLI": "1"}
+    server = CodeServer(paths, tmp_path / "code-server", environment)
+    server.install(vsix)
+    server.start({})
+    try:
+        file = tmp_path / "shop" / "orders.py"
+        file.parent.mkdir()
+        file.touch()
+        window = CodeWindow(browser, server, file)
+        window.page.wait_for_selector(".notification-toast:has-text('Install draftline')")
+        window.command("draftline: Switch On or Off")
+        window.page.wait_for_selector(f'{STATUS_ITEM}[aria-label*="draftline: off"]')
+        window.close()
     finally:
         server.close()

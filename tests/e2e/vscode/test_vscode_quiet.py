@@ -185,3 +185,9 @@ def test_the_command_for_a_larger_model_says_when_none_is_offered(edit):
     window = edit()
     run(window, "Download the Offered Model")
     window.page.wait_for_selector('[aria-label*="No better model"]')
+
+
+def test_the_doctor_is_not_run_by_a_command_of_the_users_own(edit):
+    window = edit()
+    window.command("draftline: Run Doctor")
+    window.page.wait_for_selector(".notification-toast:has-text('draftline.serverCommand')")
