@@ -230,7 +230,7 @@ class DraftingSession:
             learn_path(self._pool, self._drafters.calibration, written, int(self._constrained))
         tokens = np.concatenate((self._tail[-1:], tree.tokens))
         before = np.concatenate((self._tail[-2:-1], tokens[tree.parents + 1]))
-        recycle(self._recycling, before, tokens, np.ascontiguousarray(best, dtype=np.int32))
+        recycle(self._recycling, before, tokens, np.ascontiguousarray(_without(self._drafters.special, best)))
         self._prompt.observe(path.tokens)
         self._tail = _window(self._tail, path.tokens)
         self._length += len(path.tokens)
@@ -242,7 +242,7 @@ def _window(tail: IntArray, tokens: Sequence[int]) -> IntArray:
     return np.concatenate((tail[len(new) :], new))
 
 
-def _without(special: IntArray, tokens: Sequence[int]) -> IntArray:
-    """Return tokens with gaps in place of special ones.  # [tokens]."""
+def _without(special: IntArray, tokens: npt.ArrayLike) -> IntArray:
+    """Return tokens with gaps in place of special ones, in the same shape."""
     array = np.asarray(tokens, dtype=np.int32)
     return np.where(np.isin(array, special), np.int32(GAP), array)

@@ -69,7 +69,8 @@ class EditWriter:
     def _written(self, prompt: Prompt, draft: Sequence[int], session: KVSession, cancel: CancelToken) -> str | None:
         """Return the region that the model writes, None if its answer does not end or has another form."""
         session.prepare(prompt, CacheMode.PIE, cancel)
-        tokenizer, drafting = self.loaded.tokenizer, self.drafters.session(prompt.tokens)
+        tokenizer, drafting = self.loaded.tokenizer, self.drafters.session(prompt.tokens, WRITTEN)
+        self.drafters.close_workspace(WRITTEN)  # what the answer teaches ends with it, so that no other user gets it
         drafting.observe_text(prompt.tokens, draft)
         greedy = Constraints(tokenizer, b""), drafting, lambda _: (), Sampling(), tokenizer.stop_ids, FREE
         decoder = Decoder(self.loaded.model, session, prompt.tokens, *greedy)

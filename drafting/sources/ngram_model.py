@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from drafting.arrays import IntArray
-from drafting.sources.ngram_index import NgramArrays, find
+from drafting.sources.ngram_index import MAX_CHAIN_SLOTS, SUFFICIENT_OCCURRENCES, NgramArrays, find
 
 ORDER_WEIGHTS = (0.01, 0.04, 0.15, 0.18, 0.12)
 """Weights of contexts of 1, 2, … 5 tokens. They need not sum to one, since shares are only compared. Source:
 "Superposed Decoding: Multiple Generations from a Single Autoregressive Inference Pass", section 4, n from 2 to 6.
 """
 
-MAX_OCCURRENCES = 256
-"""Maximum number of a context's occurrences that are counted in one index."""
+MAX_OCCURRENCES = MAX_CHAIN_SLOTS + SUFFICIENT_OCCURRENCES
+"""Maximum number of occurrences that a lookup in one index finds: too few of longer runs, and those of a chain."""
 
 
 class NgramModel:

@@ -168,6 +168,15 @@ def test_recycling_learns_from_a_pruned_tree():
     assert _recycled(shared, 2, 3) == _recycled(shared, ALONE, 3) == [9, 8]
 
 
+def test_no_special_token_is_guessed():
+    shared = drafters(enabled=("token_recycling",))
+    best = np.array([[30, 9, 31, 8, 32, 7, 6, 5]], dtype=np.int32)
+    for _ in range(3):
+        shared.session([1, 2, 3]).observe(DraftTree.empty(), best, AcceptedPath((0,), (9,), (MODEL,)), 20.0)
+    tokens = shared.session([1, 2, 3]).propose([1, 2, 3]).tokens
+    assert not {30, 31, 32} & set(tokens.tolist())
+
+
 def _recycled(shared, before, token):
     memory = shared.recycling("")
     return memory.candidates[find_row(memory, before, token), :2].tolist()

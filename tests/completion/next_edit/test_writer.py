@@ -106,6 +106,15 @@ def test_a_model_of_another_name_writes_nothing(tiny_model: LoadedModel, answere
     assert engine.next_edits(answered, CancelToken()).edits == ()
 
 
+def test_what_is_written_for_one_user_is_drafted_for_no_other(engine: Engine, answered: NextEditRequest) -> None:
+    drafters = writer_of(engine).drafters
+    drafters.close_workspace("")
+    before, kept = drafters.recycling("").clock.copy(), len(drafters.arrays())
+    assert writer_of(engine).candidates(answered, CancelToken())
+    assert drafters.recycling("").clock == before
+    assert len(drafters.arrays()) == kept
+
+
 @pytest.mark.parametrize(
     "request_",
     [
