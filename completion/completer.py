@@ -64,18 +64,17 @@ class Completer(ABC):
             PromptTooLongError: The prompt does not fit the KV session.
             ConversationError: The model's chat template cannot lay out the conversation.
         """
-        with closing(self._events(request, cancel)) as events:
+        with closing(self._events(request, cancel, RunRecord(time.perf_counter))) as events:
             for event in events:
                 yield event
                 self._parsing.watch(cancel, request.document)
 
     def _events(
-        self, request: CompletionRequest, cancel: CancelToken, *, below: bool = True
+        self, request: CompletionRequest, cancel: CancelToken, record: RunRecord, *, below: bool = True
     ) -> Generator[CompletionEvent]:
         if unwanted := self._unwanted_at(request):
             yield CompletionEvent((), done=True, dropped=unwanted)
             return
-        record = RunRecord(time.perf_counter)
         task = self._start(request, cancel, record)
         first = task.first_attempt()
         try:
@@ -87,7 +86,7 @@ class Completer(ABC):
             outcome = task.finish(chosen)
             is_wanted = below and (request.next_line or request.invoked)
             if is_wanted and (ending := _line_ending(outcome, task.context)):
-                yield from self._on_next_line(request, ending, cancel)
+                yield from self._on_next_line(request, ending, cancel, record)
                 return
             suggestions = [outcome] if isinstance(outcome, Suggestion) else []
             record.text_shown()
@@ -109,16 +108,18 @@ class Completer(ABC):
             dropped=outcome.value if isinstance(outcome, DropReason) and not suggestions else "",
         )
 
-    def _on_next_line(self, request: CompletionRequest, ending: str, cancel: CancelToken) -> Generator[CompletionEvent]:
+    def _on_next_line(
+        self, request: CompletionRequest, ending: str, cancel: CancelToken, record: RunRecord
+    ) -> Generator[CompletionEvent]:
         """Yield the suggestions for the line after the cursor's, with what ends that line before them.
 
         A manual request that gets none there gets the alternatives of its own line.
         """
         above = restored(Suggestion(ending), request)
         below = replace(request, prefix=request.prefix + above.text, names=(), next_line=False)
-        for event in self._events(below, cancel, below=False):
+        for event in self._events(below, cancel, record, below=False):
             if event.done and not event.suggestions and request.invoked:
-                yield from self._events(request, cancel, below=False)
+                yield from self._events(request, cancel, record, below=False)
                 return
             suggestions = tuple(joined(above, each) for each in event.suggestions)
             yield replace(event, suggestions=suggestions, greedy=event.greedy and above.text + event.greedy)
@@ -154,6 +155,7 @@ class Completer(ABC):
         languages = self._close_documents((*closing.documents, WARM_UP))
         self.grammars.keep(languages)
         if not languages:
+            self._workspaces.close("")  # what drafters learned outside of workspaces
             self._planner.forget_texts()
             self._tokenizer.forget_texts()
             forget_texts()

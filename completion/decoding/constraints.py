@@ -26,7 +26,7 @@ _PART = re.compile(rb"[\w$\x80-\xff]*")
 _MEMBER = re.compile(r"\.([^\W\d]\w*)")
 _NEAR_CHARACTERS = 20_000  # around the cursor, where a name that the other servers lack may stand
 _WORD = re.compile(r"[^\W\d][\w$]*|\$[\w$]*")
-_TYPED = re.compile(r"[\w$]*\Z")
+_TYPED = re.compile(r"(?<![\w$])[\w$]*\Z")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,10 @@ class RunRecord:
         return 1e3 * (self._clock() - self._started)
 
     def prompt_ready(self, prompt: Prompt, plan: CachePlan, longest_chunk_ms: float) -> None:
-        """Record that the cache contains the prompt, and the time of its slowest chunk."""
+        """Record that the cache contains the prompt, and the time of its slowest chunk.
+
+        Of a request's prompts, the last one's tokens count; decoding begins after the first one.
+        """
         self._step_started = self._clock()
         self._statistics = replace(
             self._statistics,
@@ -35,8 +38,8 @@ class RunRecord:
             kept_tokens=plan.kept,
             shifted_tokens=plan.shifted,
             computed_tokens=plan.computed,
-            longest_step_ms=longest_chunk_ms,
-            prompt_ms=self.elapsed_ms(),
+            longest_step_ms=max(self._statistics.longest_step_ms, longest_chunk_ms),
+            prompt_ms=self._statistics.prompt_ms or self.elapsed_ms(),
         )
 
     def text_shown(self) -> None:

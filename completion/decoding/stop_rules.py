@@ -79,7 +79,8 @@ class StopRules:
         if output.new_tokens >= self._request.max_tokens:
             return Stop(len(output.whole()), StopReason.MAX_TOKENS)
         if output.size_bytes >= self._request.max_bytes:
-            return Stop(len(output.whole()), StopReason.MAX_BYTES)
+            kept = output.whole().encode()[: self._request.max_bytes].decode("utf-8", "ignore")
+            return Stop(len(kept), StopReason.MAX_BYTES)
         if self._request.filters and output.whole().isspace():
             blanks = output.tokens - output.tokens_within(0)
             return Stop(len(output.whole()), StopReason.REPETITION) if blanks > MAX_BLANK_TOKENS else None

@@ -289,6 +289,14 @@ def test_a_closed_document_and_workspace_leave_no_trace_in_the_next_answer(tiny_
     assert text_of(after) == text_of(before)
 
 
+def test_what_drafters_learned_outside_of_workspaces_goes_with_the_last_document(tiny_model):
+    engine = Engine(tiny_model)
+    last(engine, FREE)
+    assert engine._drafters.recycling("").used > 0
+    engine.forget(Closing((FREE.document,)))
+    assert engine._drafters.recycling("").used == 0
+
+
 CJK = "".join(chr(0x4E00 + number * 37 % 20_000) for number in range(30_000))
 UNUSUAL = {
     "a class head of 20,000 characters": dataclasses.replace(

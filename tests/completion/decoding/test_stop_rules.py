@@ -5,6 +5,7 @@ import pytest
 from completion.decoding.output_text import OutputText
 from completion.decoding.stop_rules import MAX_BLANK_TOKENS, StopRules
 from completion.ending.context import cursor_context
+from completion.ending.rule import Stop
 from completion.request import CompletionRequest, StopReason
 
 ITEMS = "jobs:\n  test:\n    steps:\n      - run: make\n        "
@@ -47,6 +48,14 @@ def test_an_attempt_without_filters_may_write_blanks():
 )
 def test_tokens_that_repeat_what_is_before_the_cursor_do_not_count_for_the_maximum(pieces, is_end):
     assert (end_of(pieces, forced="re", max_tokens=1) is not None) == is_end
+
+
+@pytest.mark.parametrize(
+    ("pieces", "forced", "length"), [(["a", " return"], "", 4), (["a", "éé"], "", 2), (["return x"], "re", 4)]
+)
+def test_a_text_has_at_most_the_maximum_of_bytes_and_whole_characters(pieces, forced, length):
+    end = end_of(pieces, forced=forced, max_bytes=4, filters=False)
+    assert end == Stop(length, StopReason.MAX_BYTES)
 
 
 def text_end(text, **changes):
