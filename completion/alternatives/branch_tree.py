@@ -31,13 +31,11 @@ class GrowingBranch:
 
     Attributes:
         rows: Rows of its tokens after the past, except the anchor's.
-        anchor: Its last token, which the next step scores.
     """
 
     attempt: Attempt
     decoder: Decoder
     rows: list[int]
-    anchor: int
 
 
 class BranchTree:
@@ -66,17 +64,14 @@ class BranchTree:
         tree = cls(task.model, task.session, len(task.prompt.tokens) + shared, cancel)
         for branch, attempt in branches:
             written = (*first.source.tokens[: branch.start], branch.token)
-            decoder = tree.add(attempt, branch.start - shared, branch.token)
+            decoder = tree.add(attempt, branch.start - shared)
             decoder.drafter = None if drafter is None else drafter.branch(written)
         return tree
 
-    def add(self, attempt: Attempt, start: int, anchor: int) -> Decoder:
-        """Add a branch that shares the first `start` tokens of the trunk, and return its decoder.
-
-        `anchor` is the branch's first own token.
-        """
+    def add(self, attempt: Attempt, start: int) -> Decoder:
+        """Add a branch that shares the first `start` tokens of the trunk, and return its decoder."""
         decoder = cast("Decoder", attempt.source)  # the model is local
-        self._branches.append(GrowingBranch(attempt, decoder, list(range(start)), anchor))
+        self._branches.append(GrowingBranch(attempt, decoder, list(range(start))))
         return decoder
 
     def step(self, goes_on: Callable[[Attempt], bool]) -> None:
@@ -115,7 +110,6 @@ class BranchTree:
             step = branch.decoder.accept(proposal, own)
             branch.attempt.add(step)
             branch.rows += [anchor + row for row in step.rows]
-            branch.anchor = step.tokens[-1]
 
     def _proposals(self) -> list[Proposal]:
         proposals: list[Proposal] = []
@@ -152,7 +146,8 @@ def _layout(
     for branch, proposal in zip(branches, proposals, strict=True):
         anchor = first + len(tokens)
         anchors.append(anchor)
-        tokens += [branch.anchor, *proposal.tree.tokens.tolist()]
+        last = (branch.decoder.tokens or branch.decoder.prompt)[-1]
+        tokens += [last, *proposal.tree.tokens.tolist()]
         parents += [branch.rows[-1] if branch.rows else -1, *(proposal.tree.parents + anchor + 1).tolist()]
     return np.array(tokens, dtype=np.int32), np.array(parents, dtype=np.int32), anchors
 

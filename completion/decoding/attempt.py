@@ -116,7 +116,9 @@ class Attempt:
         self.stop = self.extend(step, after_token) or self.rules.time_end(self.output, self.record.elapsed_ms())
 
     def growing(self, visible: str) -> Suggestion:
-        """Return the visible part of the text with the log-probabilities of all tokens so far."""
+        """Return the visible part of the text; in a document, with the log-probabilities of all tokens so far."""
+        if self.request.messages:  # a turn may be so long that they would take longer than its tokens
+            return Suggestion(visible)
         over = replaced_by(visible, self.context) if self.request.filters else 0
         known, line = tuple(self.log_probabilities), self._line(visible)
         return Suggestion(visible, over, token_log_probabilities=known, ends=self.ends(visible), line=line)
@@ -140,7 +142,7 @@ class Attempt:
         """Return `Suggestion.line`: what the visible part lacks of the text may tell that a line is complete."""
         text = self.output.growing()
         end = first_line(text if text.startswith(visible) else visible, self.context)
-        return 0 if self.request.messages or end > len(visible) else end
+        return 0 if end > len(visible) else end
 
     def first_line(self) -> Suggestion | None:
         """Return the first line in line mode, once it is complete; lines that close its brackets may follow."""
@@ -150,9 +152,12 @@ class Attempt:
     def branches(self) -> Iterator[Branch]:
         """Yield the branches of this attempt, which has ended, by falling probability."""
         tokens = 0 if self.stop is None else max(self.output.tokens_within(self.stop.length), 1)
+        scored = self.log_probabilities[:tokens]
+        if self.stop is not None and self.stop.reason is StopReason.STOP_TOKEN and not self.output.whole().strip():
+            scored = [*self.log_probabilities, 0.0]  # a text may also begin in place of the stop token
         found: list[Branch] = []
         before = 0.0
-        for start, (taken, top) in enumerate(zip(self.log_probabilities[:tokens], self.top_tokens, strict=False)):
+        for start, (taken, top) in enumerate(zip(scored, self.top_tokens, strict=False)):
             for token, other in zip(top.tokens.tolist(), top.log_probabilities.tolist(), strict=True):
                 if token != top.taken and token not in self.source.stop_ids and other >= taken + MIN_LOG_ODDS:
                     found.append(Branch(start, token, other, before + other, top.state))

@@ -16,7 +16,7 @@ from completion.engine import Engine
 from completion.instruct import edit_request, edited_code, fence_of, instruct_request
 from completion.model.loading import load_model
 from completion.model.store.gguf_source import with_safetensors
-from completion.request import Message, Sampling, StopReason
+from completion.request import CompletionEvent, Message, Sampling, StopReason, Suggestion
 from drafting.draft_budget import StepCosts
 from drafting.draft_tree import ROOT, DraftTree
 from drafting.verifier import ANCHOR_ROW, AcceptedPath
@@ -71,6 +71,13 @@ def test_the_last_line_is_drafted_after_unchanged_code_although_its_tokens_diffe
     drafters.last.observe(DraftTree.empty(), np.zeros((1, 0), dtype=np.int32), written, 25.0)
     tree = drafters.last.propose([])
     assert encode(")")[0] in tree.tokens[tree.parents == ROOT]
+
+
+def test_an_event_of_a_growing_turn_has_its_text_only(engine):
+    """With the probabilities of its tokens, the events of a turn of 4,000 tokens would cost more than these."""
+    *growing, _ = engine.complete(instruct_request(TALK, max_tokens=40), CancelToken())
+    assert len(growing) > 2
+    assert all(event == CompletionEvent((Suggestion(event.suggestions[0].text),)) for event in growing)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

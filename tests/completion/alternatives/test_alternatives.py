@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 from itertools import islice
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 from completion.alternatives.branch_tree import MAX_STEP_ROWS, BranchTree
 from completion.alternatives.further_suggestions import (
@@ -38,7 +40,7 @@ from completion.request import (
 )
 from tests.completion.reference import decode_plainly
 from tests.completion.tasks import prompt_of, task_at
-from tests.tiny_models import STACK
+from tests.tiny_models import SPECIALS, STACK, tiny_tokenizer, write_tiny_model
 
 CURSORS = range(8, len(STACK), 41)
 TOKENS = 20
@@ -73,6 +75,16 @@ def loaded(tiny_qwen2):
 @pytest.fixture(scope="module")
 def engine(loaded):
     return Engine(loaded)
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory):
+    """A tiny random model that often ends a text at once."""
+    folder = write_tiny_model(tmp_path_factory.mktemp("models") / "brief")
+    weights = load_file(folder / "model.safetensors")
+    weights["lm_head.weight"][[*map(tiny_tokenizer().token_to_id, SPECIALS)]] *= 2
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    return load_model(str(folder), backend="fp32", threads=1)
 
 
 def branches_decoded_alone(loaded, request) -> list[bytes]:
@@ -241,7 +253,7 @@ def decoded_together(task, first, branches, max_tokens):
     for branch, other in zip(branches, others, strict=True):
         other.source.drafter = drafter.branch((*first.source.tokens[: branch.start], branch.token))
         if other.stop is None:
-            tree.add(other, branch.start - shared, branch.token)
+            tree.add(other, branch.start - shared)
     while tree.growing:
         tree.step(lambda _: True)
     assert all(other.stop is not None for other in others)
@@ -287,6 +299,32 @@ def test_stopping_at_the_likeliest_branches_changes_no_alternative(loaded):
         assert found == kept[len(known) :]
         offered += len(found)
     assert offered > 8
+
+
+def test_other_texts_take_the_place_of_one_that_ends_at_once(brief):
+    offered = 0
+    for cursor in range(6, 130, 5):
+        task = task_at(brief, cursor, healing=False)
+        first = first_attempt_of(task)
+        if not first.output.tokens:
+            before = list(task.session.tokens)
+            offered += any(alternatives(task, first, [], CancelToken()))
+            assert task.session.tokens == before
+    assert offered > 4
+
+
+def test_a_manual_request_counts_what_it_decoded_before_the_text_of_the_next_line(brief):
+    engine, counted = Engine(brief), 0
+    for cursor in (found.start() for found in re.finditer(r"(?<=\S)\n", STACK)):
+        request = request_at(cursor, filters=True, drafting=False, suggestions=1)
+        line = last(engine, request)
+        below = last(engine, dataclasses.replace(request, prefix=f"{request.prefix}\n", invoked=True))
+        if line.dropped == DropReason.EMPTY and below.suggestions:
+            whole = last(engine, dataclasses.replace(request, invoked=True))
+            assert whole.suggestions[0].text == f"\n{below.suggestions[0].text}"
+            assert whole.statistics.steps == line.statistics.steps + below.statistics.steps
+            counted += 1
+    assert counted
 
 
 def test_branches_that_would_be_hopeless_are_not_started(loaded):
@@ -345,7 +383,7 @@ def test_a_branch_that_the_cache_has_no_room_for_is_left_out(loaded):
         branch = next(first.branches())
         tree = BranchTree(task.model, task.session, prompt_tokens + branch.start)
         other = task.branch_attempt(first, branch, 16)
-        tree.add(other, 0, branch.token)
+        tree.add(other, 0)
         tree.step(lambda _: True)
         assert (other.output.tokens > branch.start + 1) is grows
         assert bool(tree.growing) is grows

@@ -137,7 +137,7 @@ def test_the_steps_of_a_request_and_of_its_branches_know_of_the_rows_of_other_re
         asked.append(first.source.company())
         drafter = GivenChain()
         tree = BranchTree(task.model, task.session, len(task.session.tokens))
-        tree.add(first, 0, task.prompt.tokens[-1]).drafter = drafter
+        tree.add(first, 0).drafter = drafter
         tree.step(lambda _: False)
         asked.extend(drafter.shared)
 
