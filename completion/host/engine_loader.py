@@ -91,6 +91,7 @@ def compile_once(settings: HostSettings, progress: Progress, image: Path | None 
     """
     if settings.backend not in {"auto", "int8", "q4"} or not has_int8_instructions():
         return None
+    settings = replace(settings, tcp=None)  # a certificate cannot be pickled, and the child listens on nothing
     image, trial = image or _image(settings.model), None
     untried = image.with_suffix(UNTRIED)
     if not is_whole(image):

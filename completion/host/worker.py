@@ -144,8 +144,7 @@ class EngineWorker:
             if not self._serve(loaded.engine, job):
                 outcome = ""
             else:
-                self._note_model(loaded.now() or loaded)
-                self._note_trouble(loaded, job)
+                self._note_server(loaded, job)
         except CancelledError as error:
             job.close()
             if job.interrupted and self._queue.starts_again(job):
@@ -157,7 +156,7 @@ class EngineWorker:
             job.deliver(superseded_answer(job) if job.superseded else error)
         except DraftlineError as error:
             outcome = error.code
-            self._note_trouble(loaded, job, error)
+            self._note_server(loaded, job, error)
             job.deliver(error)
             if isinstance(error, ModelDamagedError):  # the next host makes the weights anew
                 self._on_device_lost()
@@ -184,12 +183,13 @@ class EngineWorker:
             self._facts = facts
             self._on_loaded(loaded)
 
-    def _note_trouble(self, loaded: LoadedEngine, job: Job, error: DraftlineError | None = None) -> None:
-        """Report that the model server fails, or that it serves again."""
+    def _note_server(self, loaded: LoadedEngine, job: Job, error: DraftlineError | None = None) -> None:
+        """Report that the model server fails, or serves again, and with which model. Few kinds of jobs reach it."""
         trouble = self._trouble
         if isinstance(error, RemoteServerError):
             trouble = (str(error), error.code)
-        elif error is None and job.urgency is Urgency.COMPLETE:
+        elif error is None and isinstance(job.payload, CompletionRequest):
+            self._note_model(loaded.now() or loaded)
             trouble = (loaded.trouble(), "")
         if trouble != self._trouble:
             self._trouble = trouble

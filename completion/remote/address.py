@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+import re
 from dataclasses import asdict, dataclass
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
@@ -58,16 +59,17 @@ class RemoteAddress:
         Raises:
             ConfigurationError: It is malformed, or text would travel unencrypted although that is not allowed.
         """
+        malformed = ConfigurationError(
+            f"The engine's url {self.shown()!r} is not of the form https://HOST:PORT. A token belongs into a file."
+        )
         try:
             parts = urlsplit(self.url)
             host, _ = parts.hostname or "", parts.port
             host.encode("idna")  # as the resolver does: its UnicodeError of a wrong name is a ValueError
-        except ValueError as error:
-            raise ConfigurationError(f"The engine's url {self.shown()!r} is malformed ({error}).") from error
+        except ValueError:  # which may quote a part of a password
+            raise malformed from None
         if parts.scheme not in {"http", "https"} or not host or not _is_plain(parts):
-            raise ConfigurationError(
-                f"The engine's url {self.shown()!r} is not of the form https://HOST:PORT. A token belongs into a file."
-            )
+            raise malformed
         if parts.scheme == "http" and not self.plain_http and not is_loopback(host):
             raise ConfigurationError(
                 f"The engine's url {self.url} would send your text unencrypted to another machine. Use https, or set "
@@ -77,8 +79,7 @@ class RemoteAddress:
 
     def shown(self) -> str:
         """Return the address without a user name or password, for messages."""
-        head, slashes, rest = self.url.partition("://")
-        return head + slashes + rest.rpartition("@")[2]
+        return re.sub(r"(?s)^(\w+://)?.*@", r"\1", self.url)
 
     def token(self) -> str:
         """Read the bearer token; "" if none is configured.

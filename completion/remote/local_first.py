@@ -96,10 +96,10 @@ class LocalFirst:
             CancelledError: After `cancel`, which ends the server's request, too.
             DraftlineError: The local model cannot complete the request. A failure of the server is no error.
         """
-        alone = replace(request, suggestions=1, ahead=False)
+        alone = replace(request, suggestions=1, ahead=False, order=0)
         if not request.remote:
             yield from self._local.complete(request, cancel)
-        elif self._last[0] == alone and not request.invoked and request != alone:
+        elif self._last[0] == alone and request.suggestions > 1 and not request.invoked:
             yield from self._with_alternatives(self._last[1], request, cancel)
         else:
             screen = Screen(self._clock)

@@ -24,15 +24,18 @@ pytestmark = pytest.mark.skipif(not has_int8_instructions(), reason="needs AVX2:
 
 
 _HOST = """
+import ssl
 import sys
 from pathlib import Path
 from completion.cancellation import CancelToken
 from completion.host.engine_loader import compile_once, load_engine
+from completion.host.process.sockets import TcpAddress
 from completion.host.server import HostSettings
 from completion.progress import silent
 from completion.request import CompletionRequest, Sampling, WorkspaceFile, WorkspaceUpdate
 
-settings = HostSettings(model=sys.argv[1])
+tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # which cannot be pickled
+settings = HostSettings(model=sys.argv[1], tcp=TcpAddress("127.0.0.1", 0, "", tls=tls))
 trial = compile_once(settings, silent, Path(sys.argv[2]))
 loaded = load_engine(settings, silent, mapped=True)
 loaded.settle()

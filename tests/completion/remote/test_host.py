@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import queue
 
-from completion.errors import RemoteServerError
+import pytest
+
+from completion.edits import NextEditRequest, NextEdits
+from completion.errors import RemoteInterruptedError, RemoteServerError
 from completion.host.engine_loader import load_remote_engine
 from completion.host.engine_protocol import LoadedEngine
 from completion.host.job import Job, Urgency
@@ -38,7 +41,8 @@ def test_a_host_with_a_server_is_another_host_than_the_one_with_the_local_model(
     assert host_address("default", "auto").name in names
 
 
-def test_the_status_says_where_text_goes_and_what_fails_until_it_works_again(server, tiny_gguf):
+@pytest.mark.parametrize("urgency", [Urgency.COMPLETE, Urgency.AHEAD, Urgency.PREPARE])
+def test_the_status_says_where_text_goes_and_what_fails_until_it_works_again(server, tiny_gguf, urgency):
     said: queue.Queue[str] = queue.Queue()
     state = HostState("m")
 
@@ -66,7 +70,7 @@ def test_the_status_says_where_text_goes_and_what_fails_until_it_works_again(ser
     assert said.get(timeout=100).endswith("ended in the middle of its reply. Try again.")
     assert (state.status.phase, state.status.code) == (HostPhase.READY, "remote_server")
     server.sends.clear()
-    worker.submit(Job(Urgency.COMPLETE, REQUEST, events.put))
+    worker.submit(Job(urgency, REQUEST, events.put))
     assert said.get(timeout=100) == ""
     assert state.status.sentence.startswith("Ready.")
     assert state.status.code == ""
@@ -82,7 +86,7 @@ def test_the_status_names_the_model_that_the_server_has_now(server, tiny_gguf):
 
     settings = HostSettings(model=f"{tiny_gguf}.folder", remote=RemoteAddress(server.url))
     worker = EngineWorker(lambda progress: load_remote_engine(settings, progress), HostMetrics(), queue_limit=4)
-    worker.start(silent, report, lambda: None)
+    worker.start(silent, report, lambda: None, state.trouble)
     loaded.get(timeout=100)
     assert (state.status.model, state.status.context_tokens) == ("tiny", 4096)
 
@@ -90,7 +94,14 @@ def test_the_status_names_the_model_that_the_server_has_now(server, tiny_gguf):
     server.sends["/completion"] = lambda reply: reply.send(reply.recorded[:500])  # it ends, and another one starts
     worker.submit(Job(Urgency.COMPLETE, REQUEST, events.put))
     assert isinstance(events.get(timeout=100), RemoteServerError)
-    server.sends = {"/props": changed(model_alias="larger", default_generation_settings={"n_ctx": 3000})}
+    new = {"/props": changed(model_alias="larger", default_generation_settings={"n_ctx": 3000})}
+    server.sends |= new  # it ends, too
+    worker.submit(Job(Urgency.COMPLETE, REQUEST, events.put))
+    worker.submit(Job(Urgency.NEXT_EDIT, NextEditRequest(("x",), ()), events.put))
+    worker.submit(Job(Urgency.NEXT_EDIT, NextEditRequest(("y",), ()), events.put))  # begins once the first has ended
+    assert [type(events.get(timeout=100)) for _ in range(3)] == [RemoteInterruptedError, NextEdits, NextEdits]
+    assert (state.status.code, loaded.empty()) == ("remote_server", True)
+    server.sends = new
     worker.submit(Job(Urgency.COMPLETE, REQUEST, events.put))
     loaded.get(timeout=100)
     assert (state.status.phase, state.status.model, state.status.context_tokens) == (HostPhase.READY, "larger", 3000)

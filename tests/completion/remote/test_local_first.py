@@ -299,9 +299,9 @@ def test_alternatives_to_the_servers_suggestion_are_the_local_models(beside, oth
     vllm, _, engine = beside(other)
     theirs = alone(Engine(other))
     local.pace = threading.Semaphore(0)
-    assert texts(engine)[0][-1] == theirs
+    assert texts(engine, replace(REQUEST, order=1))[0][-1] == theirs
     asked = len(vllm.prompts)
-    event = last(engine, replace(REQUEST, suggestions=3))
+    event = last(engine, replace(REQUEST, suggestions=3, order=2))
     assert [one.text for one in event.suggestions[:2]] == [theirs, alone(local)]
     assert event.whole == len(event.suggestions) <= 3
     assert len(vllm.prompts) == asked
