@@ -12,22 +12,17 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from completion.host.dialects.openai import OpenAiReply, max_tokens_of, request_at, usage
+from completion.host.dialects.openai import GenerationBody, OpenAiReply, max_tokens_of, request_at, usage
 from completion.host.dialects.reply_text import Answer, reply_with
-from completion.host.dialects.schema import ClientModel, Stops, sampling_of
+from completion.host.dialects.schema import sampling_of
 
 
-class FimBody(ClientModel):
-    """The body of `/v1/fim/completions`: the fields that have an effect. Others are accepted and ignored."""
+class FimBody(GenerationBody):
+    """The body of `/v1/fim/completions`: of the shared fields, `seed`, `n` and `stream_options` have no effect."""
 
     prompt: str
     suffix: str | None = None
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
     random_seed: int | None = None
-    stop: Stops = None
-    stream: bool | None = None
 
 
 async def fim_completions(request: Request) -> Response:

@@ -172,7 +172,8 @@ class StopStrings:
     """The search for stop strings in one text that grows; `text_before` reads each character of it once."""
 
     def __init__(self, stops: Sequence[str]) -> None:
-        self._stops = [stop for stop in stops if stop]
+        # Clients write \n even if the lines of the document end with \r\n.
+        self._stops = [each for stop in stops if stop for each in {stop, stop.replace("\n", "\r\n")}]
         self._searches = [_Search(stop) for stop in self._stops]
         self._text = ""
 

@@ -250,7 +250,15 @@ async def test_closing_the_stream_frees_the_engine_within_one_step(start_host):
     assert decode_event((await read_events(client, body(max_tokens=1)))[-1][1]).done
 
 
-@pytest.mark.parametrize("where", [{"document": "b"}, {"document": "a", "prefix": "import zstandard\r\n\r\nx = zstd"}])
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"document": "b"},
+        {"document": "a", "prefix": "import zstandard\r\n\r\nx = zstd"},
+        {"document": "a", "prefix": "import os\n\nimport zstandard\n\nx = zstd", "suffix": ".open(1)"},
+    ],
+    ids=["another document", "the same text", "the same cell below another one"],
+)
 async def test_a_completion_interrupts_a_request_for_next_edits_which_is_answered_after_it(start_host, where):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)
@@ -266,7 +274,14 @@ async def test_a_completion_interrupts_a_request_for_next_edits_which_is_answere
     assert [each["new"] for each in found] == [["x = zstandard.open(1)"]]
 
 
-@pytest.mark.parametrize("prefix", ["import zstandard\n\nx = zstd.open(1)k", "import zstandard\n\n\nx"])
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "import zstandard\n\nx = zstd.open(1)k",
+        "import zstandard\n\n\nx",
+        "import os\n\nimport zstandard\n\nx = zstd.open(1)k",
+    ],
+)
 async def test_the_completion_after_a_key_supersedes_a_request_for_next_edits_of_the_text_before(start_host, prefix):
     engine = PacedEngine(gated=True)
     client = await start_host(engine)

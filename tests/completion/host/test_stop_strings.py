@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,6 +35,13 @@ def test_a_text_that_another_takes_the_place_of_is_searched_anew(stops, texts):
     search = StopStrings(stops)
     for text in texts:
         assert search.text_before(text, done=False) == expected(text, stops)
+
+
+@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("stop", ["\n", "\r\n", "\nc"])
+def test_a_stop_string_is_found_in_a_document_whose_lines_end_with_crlf(stop, done):
+    assert StopStrings([stop]).text_before("2\r\nc", done=done) == ("2", True)
+    assert StopStrings([stop]).text_before("2\r", done=False) == ("2", False)
 
 
 def test_the_work_grows_with_the_text_and_not_with_its_square():
