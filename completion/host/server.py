@@ -50,8 +50,7 @@ class HostSettings:
         session_share: Share of the memory that is free once the model is loaded that cached documents may take. At
             least they take what they take for one user.
         idle_s: Seconds without a client after which the host exits; 0 means never.
-        queue_limit: Maximum number of waiting requests of one kind from one user or client, eight times as many for
-            updates of workspaces; further ones are refused.
+        queue_limit: Maximum number of waiting requests of one kind from one user or client; of updates eightfold.
         tcp: Address to listen on in addition to the Unix socket.
         log_level: Level of draftline's own messages in the host's log.
         remote: Address of the model server that generates the tokens; its `url` is "" if the model runs here.
