@@ -32,6 +32,7 @@ from completion.prompt.pace import COLD_PROMPT_S, FULL_PROMPT_S, PromptBudget, P
 from completion.prompt.planner import Prompt, PromptPlanner
 from completion.request import CacheMode, CompletionEvent, CompletionRequest, ContextFile
 from completion.syntax.embedded import embedded
+from completion.syntax.languages import true_language
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import BUDGET_BYTES, Workspaces
 from drafting.session import Drafters
@@ -212,8 +213,8 @@ class Engine(Completer):
         A session keeps its prompt budget while it holds tokens, because another budget would shift what is cached. It
         gets a smaller one if the memory has no room for such prompts of all documents in which somebody types.
         """
-        session = self._sessions.open(request.document)
-        session.language = embedded(request).language
+        session, inside = self._sessions.open(request.document), embedded(request)
+        session.language = true_language(inside.language, inside.prefix, inside.suffix)
         if session.budget is None or not session.tokens:
             session.budget = self._pace.budget()
         planned, prompt = self._laid_out(request, session.budget)

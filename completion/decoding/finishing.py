@@ -72,14 +72,12 @@ class Finisher:
         """Cut a filtered suggestion to its longest start that adds no syntax error to the document."""
         written = suggestion.text.encode()
         replaced = len(self.request.suffix[: suggestion.replace_after].encode())
-        middle = self.forced + written
-        kept = _cut_back(written, self.grammar.longest_passing_cut(middle, replaced) - len(self.forced))
+        # the text after the cursor can be broken without it, for example by a missing semicolon
+        missing, tolerant = self._may_be_missing(suggestion, reason), not self.context.invoked
+        cut = self.grammar.longest_passing_cut(self.forced + written, replaced, missing, tolerant=tolerant)
+        kept = _cut_back(written, cut - len(self.forced))
         if kept == suggestion.text:
             return suggestion
-        if self.grammar.sound_when_joined(middle, self._may_be_missing(suggestion, reason), replaced):
-            return suggestion
-        if not self.context.invoked and not self.grammar.adds_errors(middle, replaced):
-            return suggestion  # the text after the cursor is broken without it, for example by a missing semicolon
         if not kept.strip():
             return DropReason.SYNTAX
         over = min(suggestion.replace_after, replaced_by(kept, self.context))  # not a closer that was cut off

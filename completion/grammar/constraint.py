@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from time import perf_counter
 
-from completion.errors import GrammarBoundError, GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError
+from completion.errors import GrammarBoundError, GrammarError, ParseLimitError
 from completion.grammar.grammar import Grammar, Grammars
 from completion.grammar.joined import JoinedDocument, Verdict, line_ends
 from completion.grammar.joining import Joining, Missing
 from completion.grammar.lr.advance import Snapshot
-from completion.grammar.parsed_documents import cache_document, skippable_parts
+from completion.grammar.parsed_documents import open_document, skippable_parts
 from completion.request import GrammarMode
 from completion.syntax.languages import parsed_row, true_language
 from completion.syntax.parsing import IN_PROCESS, Parsing
@@ -29,25 +29,19 @@ _WORD_END = re.compile(rb"(?<=[\w$\x80-\xff])(?![\w$\x80-\xff])")
 
 
 class OffReason(StrEnum):
-    """The reason why a request runs without the acceptor."""
+    """The reason why a request runs without the acceptor; the code of an error that is one."""
 
     SWITCHED_OFF = "switched_off"
     NO_GRAMMAR = "no_grammar"
     NO_ACCEPTOR = "no_acceptor"
     GRAMMAR_UNSUPPORTED = "grammar_unsupported"
     BROKEN_BEFORE_CURSOR = "broken_before_cursor"
-    TOO_LARGE = "too_large"
-    BOUND = "bound"
+    TOO_LARGE = "grammar_prefix_too_large"
+    BOUND = "grammar_bound"
     PARSE_LIMIT = "parse_limit"
 
 
 _UNPARSED = {OffReason.SWITCHED_OFF, OffReason.NO_GRAMMAR, OffReason.GRAMMAR_UNSUPPORTED, OffReason.PARSE_LIMIT}
-_REASONS = {
-    GrammarUnsupportedError: OffReason.GRAMMAR_UNSUPPORTED,
-    ParseLimitError: OffReason.PARSE_LIMIT,
-    PrefixTooLargeError: OffReason.TOO_LARGE,
-    GrammarBoundError: OffReason.BOUND,
-}
 
 
 @dataclass(slots=True)
@@ -101,6 +95,7 @@ class GrammarConstraint:
         self._document = JoinedDocument(parsing, true, before + run + after, len(before), len(before) + len(run))
         self._grammar: Grammar | None = None
         self._joining: Joining | None = None
+        self._is_blind = False
         self.root: Snapshot | None = None
         self.counters = GrammarCounters()
         with self.counters.timed():
@@ -115,7 +110,7 @@ class GrammarConstraint:
             grammar = grammars.load(language)
             if parsed_row(language) is None:
                 return OffReason.NO_GRAMMAR
-            parsing(cache_document, language, text)
+            self._is_blind = parsing(open_document, language, text, document.end)
             if grammar is None:
                 return OffReason.NO_ACCEPTOR
             root = grammar.prefixes.read(
@@ -123,8 +118,8 @@ class GrammarConstraint:
                 lambda: parsing(skippable_parts, language, text, start),
                 parsing.raise_if_cancelled,
             )
-        except (GrammarUnsupportedError, ParseLimitError, PrefixTooLargeError, GrammarBoundError) as error:
-            return _REASONS[type(error)]
+        except (GrammarError, ParseLimitError) as error:
+            return OffReason(error.code)
         self.root = None if root is None else replace(root, next_by_bytes={})
         self._grammar, self._joining = grammar, Joining(grammar, document, self.root)
         return OffReason.BROKEN_BEFORE_CURSOR if root is None else None
@@ -160,40 +155,38 @@ class GrammarConstraint:
             self._off_reason = OffReason.BOUND
             return snapshot
 
-    def longest_passing_cut(self, middle: bytes, replaced: int = 0) -> int:
+    def longest_passing_cut(
+        self, middle: bytes, replaced: int = 0, missing: Missing = Missing.NOTHING, *, tolerant: bool = False
+    ) -> int:
         """Return the number of bytes of a completion to keep so that it adds no errors; 0 if all cuts do.
 
-        It begins with the healed run, and replaces so many bytes after the cursor.
+        It begins with the healed run, and replaces so many bytes after the cursor. It stays whole if the document is
+        sound with it and what may be missing, or, if `tolerant`, has no more errors than without it.
         """
         with self.counters.timed():
-            whole = self._document.verdict(middle, replaced) is Verdict.SOUND or self._is_blind()
-            return len(middle) if whole else self._search_cut(middle, replaced)
-
-    def sound_when_joined(self, middle: bytes, missing: Missing, replaced: int = 0) -> bool:
-        """Return `Joining.mends` for the completion."""
-        with self.counters.timed():
-            return self._mends(middle, missing, replaced)
-
-    def adds_errors(self, middle: bytes, replaced: int = 0) -> bool:
-        """Return whether the document has more errors with the completion than without it."""
-        with self.counters.timed():
-            return self._document.verdict(middle, replaced) is Verdict.ADDS_ERRORS
+            if self._passes_all(missing):
+                return len(middle)
+            verdict = self._document.verdict(middle, replaced)
+            if verdict is Verdict.SOUND or (tolerant and verdict) or self._mends(middle, missing, replaced):
+                return len(middle)
+            return self._search_cut(middle, replaced)
 
     def growing_cut(self, middle: bytes, known: int, missing: Missing = Missing.NOTHING) -> int:
         """Return the number of bytes of an unfinished completion that may be shown; the first `known` are sound."""
         with self.counters.timed():
-            if self._is_blind():
+            if self._passes_all(missing):
                 return len(middle)
             return self._document.growing_cut(middle, known, lambda: self._mends(middle, missing, grows=True))
 
-    def _is_blind(self) -> bool:
-        """Return whether neither the acceptor nor tree-sitter understands what is around the cursor."""
-        return self.root is None and self._document.is_blind()
+    def _passes_all(self, missing: Missing) -> bool:
+        """Return whether nothing is cut: around the cursor nothing is understood, or anything may be missing."""
+        if self._joining is None and missing is Missing.ANYTHING:
+            return True
+        return self.root is None and (self._is_blind or self._document.is_beyond_limit)
 
     def _mends(self, middle: bytes, missing: Missing, replaced: int = 0, *, grows: bool = False) -> bool:
-        if self._joining is None:
-            return missing is Missing.ANYTHING
-        return self._joining.mends(middle, missing, replaced, grows=grows)
+        """Return `Joining.mends`; False without an acceptor, which knows what is missing."""
+        return self._joining is not None and self._joining.mends(middle, missing, replaced, grows=grows)
 
     def _search_cut(self, middle: bytes, replaced: int) -> int:
         """Return the longest cut that adds no errors: at a closer or line end, else after a word of a single line.

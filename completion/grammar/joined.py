@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import TypeVar
 
 from tree_sitter import Tree
 
@@ -18,14 +17,12 @@ from completion.grammar.python_check import python_passes
 from completion.syntax.brackets import goes_on
 from completion.syntax.parsing import Parsing
 from completion.syntax.table import row_of
-from completion.syntax.trees import ancestors, errors_of
+from completion.syntax.trees import errors_of
 
 MAX_JOINED_PARSES = 8
 """Maximum number of cuts of one finished completion that are parsed in the document."""
-_MAX_GROWING_PARSES = 2  # the same after one token of an unfinished completion; a later one tries again
 _GROWTH_BYTES = 16  # growth of a line until the document is parsed again
 _KEPT_CHECKS = 4  # of requests, each of which asks several questions
-_T = TypeVar("_T")
 
 
 class Verdict(IntEnum):
@@ -70,14 +67,6 @@ class JoinedCheck:
         """Return whether code follows the cursor on its line."""
         return goes_on(self.document.text[self.end :].partition(b"\n")[0].decode("utf-8", "replace"))
 
-    def blind(self) -> bool:
-        """Return whether the cursor is in or after a part of the document that tree-sitter does not understand.
-
-        C's grammar, for example, has no `#ifdef` in a list. Any text there changes the number of errors.
-        """
-        node = self.document.tree.root_node.descendant_for_byte_range(max(0, self.end - 1), self.end)
-        return any(each.is_error for each in ancestors(node))
-
     def verdict(self, middle: bytes, replaced: int = 0) -> Verdict:
         """Return the verdict on the document with `middle` in place of `replaced` bytes after the cursor."""
         text, tree = self.document.parse_with(self.start, self.end + replaced, middle)
@@ -106,10 +95,6 @@ def _check(language: str, text: bytes, start: int, end: int) -> JoinedCheck:
 
 def _verdict(language: str, text: bytes, start: int, end: int, middle: bytes, replaced: int) -> Verdict:
     return _check(language, text, start, end).verdict(middle, replaced)
-
-
-def _is_blind(language: str, text: bytes, start: int, end: int) -> bool:
-    return _check(language, text, start, end).blind()
 
 
 @dataclass(slots=True)
@@ -142,22 +127,13 @@ class JoinedDocument:
 
     def verdict(self, middle: bytes, replaced: int = 0) -> Verdict:
         """Return the verdict on the document with a completion; the last one is cached."""
-        if self._last is None or self._last[:2] != (middle, replaced):
-            self._last = middle, replaced, self._parsed(_verdict, middle, replaced, beyond=Verdict.SOUND)
-        return Verdict.SOUND if self.is_beyond_limit else self._last[2]
-
-    def is_blind(self) -> bool:
-        """Return `JoinedCheck.blind`."""
-        return self._parsed(_is_blind, beyond=True)
-
-    def _parsed(self, function: Callable[..., _T], *arguments: bytes | int, beyond: _T) -> _T:
-        """Return what a function says of the document; `beyond` once parsing has exceeded a bound."""
-        if not self.is_beyond_limit:
+        if not self.is_beyond_limit and (self._last is None or self._last[:2] != (middle, replaced)):
             try:
-                return self.parsing(function, self.language, self.text, self.start, self.end, *arguments)
+                found = self.parsing(_verdict, self.language, self.text, self.start, self.end, middle, replaced)
+                self._last = middle, replaced, found
             except ParseLimitError:
                 self.is_beyond_limit = True
-        return beyond
+        return Verdict.SOUND if self.is_beyond_limit or self._last is None else self._last[2]
 
     def first_sound(self, cuts: Iterable[int], middle: bytes, replaced: int = 0) -> int:
         """Return the first of some cuts of `middle` that adds no errors; 0 if none of those that are parsed does."""
@@ -165,18 +141,17 @@ class JoinedDocument:
         return next((cut for cut in tried if self.verdict(middle[:cut], replaced)), 0)
 
     def growing_cut(self, middle: bytes, known: int, is_joined: Callable[[], bool]) -> int:
-        """Return the length of `middle` or its last line end after `known` that adds no errors; else `known`.
+        """Return the length of `middle`, or its last line end after `known`, if that adds no errors; else `known`.
 
         To save time, the document is parsed only the first time, at a new line, and after `_GROWTH_BYTES` more bytes.
-        If that finds an error, `is_joined` says whether the document is sound with the text and what is missing.
+        If that finds an error, `is_joined` says whether the document is sound with the text and what may be missing.
         """
         if len(middle) < self.tried + _GROWTH_BYTES and b"\n" not in middle[max(0, self.tried) :]:
             return known
         self.tried = len(middle)
-        offsets = [offset for offset in line_ends(middle) if offset > known]
-        if not self.verdict(middle) and is_joined():
-            return len(middle)
-        return self.first_sound(offsets[:_MAX_GROWING_PARSES], middle) or known
+        if self.verdict(middle) or is_joined():
+            return max(known, len(middle))
+        return self.first_sound((end for end in line_ends(middle)[1:2] if end > known), middle) or known
 
 
 def line_ends(middle: bytes) -> list[int]:

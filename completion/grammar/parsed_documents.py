@@ -19,6 +19,7 @@ from tree_sitter import Node, Parser, Point, Tree
 from completion.edits import changed_span
 from completion.syntax.languages import tree_sitter_language
 from completion.syntax.table import row_of
+from completion.syntax.trees import ancestors
 
 _KEPT_DOCUMENTS = 4  # of one language
 _SMALL_CHANGE_BYTES = 1000  # removed and inserted bytes between two texts that count as versions of one document
@@ -99,9 +100,14 @@ def load_documents(language: str) -> ParsedDocuments:
     return ParsedDocuments(language)
 
 
-def cache_document(language: str, text: bytes) -> None:
-    """Parse and cache a document, so that later calls for it do not parse it."""
-    load_documents(language).document(text)
+def open_document(language: str, text: bytes, cursor: int) -> bool:
+    """Parse and cache a document; return whether the cursor is in or after a part that tree-sitter does not understand.
+
+    C's grammar, for example, has no `#ifdef` in a list. Any text there changes the number of errors.
+    """
+    root = load_documents(language).document(text).tree.root_node
+    node = root.descendant_for_byte_range(max(0, cursor - 1), cursor)
+    return any(each.is_error for each in ancestors(node))
 
 
 def skippable_parts(language: str, document: bytes, length: int) -> list[tuple[int, int]]:

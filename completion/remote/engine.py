@@ -38,6 +38,7 @@ from completion.remote.server_cache import ServerCache
 from completion.remote.vllm import Vllm
 from completion.request import CompletionEvent, CompletionRequest
 from completion.syntax.embedded import embedded
+from completion.syntax.languages import true_language
 from completion.syntax.parsing import IN_PROCESS, Parsing
 from completion.workspace.workspaces import Workspaces
 
@@ -257,7 +258,8 @@ class RemoteEngine(Completer):
         Raises:
             PromptTooLongError: The server has no room for it.
         """
-        self._cache.open(request.document, embedded(request).language)
+        inside = embedded(request)
+        self._cache.open(request.document, true_language(inside.language, inside.prefix, inside.suffix))
         planned, prompt = self._laid_out(request, self._cache.budget(request.document))
         if self._cache.renew_budget(request.document, prompt.tokens):
             planned, prompt = self._laid_out(request, self._cache.budget(request.document))

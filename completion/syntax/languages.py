@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
-from tree_sitter import Language, Query
+from tree_sitter import Language, Parser, Query
 
 from completion.errors import GrammarUnsupportedError
 from completion.language_ids import rows
@@ -22,13 +22,16 @@ _CAPSULE = b"tree_sitter.Language"  # its name, which must outlive it
 
 @cache
 def parsed_row(language: str) -> Row | None:
-    """Return the row of a language whose grammar is installed; None for any other language."""
+    """Return the row of a language whose grammar is installed and can be loaded; None for any other language."""
     row = row_of(language)
-    return row if row.package and find_spec(row.package) else None
+    with suppress(GrammarUnsupportedError, ValueError):  # which a parser raises for a version that it does not know
+        if row.package and Parser(tree_sitter_language(row.package, row.entry)):
+            return row
+    return None
 
 
 def grammars_to_install() -> list[str]:
-    """Return the languages whose grammar could be installed and is not."""
+    """Return the languages whose grammar could be installed and is not, or cannot be loaded."""
     return [language for language in LANGUAGES if parsed_row(language) is None]
 
 

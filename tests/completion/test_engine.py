@@ -297,6 +297,14 @@ def test_what_drafters_learned_outside_of_workspaces_goes_with_the_last_document
     assert engine._drafters.recycling("").used == 0
 
 
+def test_the_grammar_of_an_open_document_stays_loaded_when_another_one_closes(tiny_model):
+    """An editor takes a header of Objective-C for one of C."""
+    engine = Engine(tiny_model)
+    engine.prepare(dataclasses.replace(RAW, prefix="@interface A : B\n", suffix="@end\n", language="c"), CancelToken())
+    engine.forget(Closing(("another",)))
+    assert engine.grammars.size_bytes > 0
+
+
 CJK = "".join(chr(0x4E00 + number * 37 % 20_000) for number in range(30_000))
 UNUSUAL = {
     "a class head of 20,000 characters": dataclasses.replace(

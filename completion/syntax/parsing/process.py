@@ -158,7 +158,7 @@ class ParserProcess(Parsing):
                 self.raise_if_cancelled()
             except CancelledError:
                 if not answer.cancel():
-                    self._withdraw(call)
+                    self._withdraw(answer, call)
                 raise
             self._kill(call, after_s=0.0 if not self._by_kernel and self._exceeds_bounds() else self._wall_limit_s)
 
@@ -205,13 +205,14 @@ class ParserProcess(Parsing):
             child.kill()
             child.wait()
 
-    def _withdraw(self, call: bytes) -> None:
+    def _withdraw(self, answer: Future[bytes], call: bytes) -> None:
         """Kill the child once a call has used the CPU for `WITHDRAWN_S`, or for its whole time without using it."""
-        child = self._child
-        if not self._running or self._running[0] is not call or child is None:
+        if answer.done():
             return
-        self._kill(call, after_s=0.0 if _cpu_s(child) - self._earlier_cpu_s >= WITHDRAWN_S else self._wall_limit_s)
-        again = threading.Timer(WITHDRAWN_S, self._withdraw, (call,))
+        child = self._child
+        if self._running and child is not None:  # else the child starts
+            self._kill(call, after_s=0.0 if _cpu_s(child) - self._earlier_cpu_s >= WITHDRAWN_S else self._wall_limit_s)
+        again = threading.Timer(WITHDRAWN_S, self._withdraw, (answer, call))
         again.daemon = True
         again.start()
 

@@ -3,9 +3,11 @@
 import pytest
 
 from completion.grammar.constraint import GrammarConstraint, OffReason
+from completion.grammar.joining import Missing
 from completion.grammar.lr.acceptor import Acceptor
 from completion.prompt.healing import heal
 from completion.request import GrammarMode
+from completion.syntax.parsing import Parsing
 from tests.completion.grammar.acceptors import GRAMMARS
 
 STRICT = GrammarMode.STRICT
@@ -108,6 +110,30 @@ def test_the_joined_parse_cuts_without_an_acceptor():
     assert off.off_reason is OffReason.BROKEN_BEFORE_CURSOR
     assert off.longest_passing_cut(b"a, b") == 4
     assert off.longest_passing_cut(b"a))) b }}") == 0
+
+
+class CountedCalls(Parsing):
+    """Counts the calls of functions that parse."""
+
+    count = 0
+
+    def __call__(self, function, /, *arguments, **named):
+        self.count += 1
+        return super().__call__(function, *arguments, **named)
+
+
+@pytest.mark.parametrize(
+    ("language", "prefix", "missing"),
+    [("kotlin", "fun f() {\n    ", Missing.ANYTHING), ("c", '    {"a", f, ROW},\n    {"b",', Missing.NOTHING)],
+    ids=["no acceptor, anything may be missing", "not understood"],
+)
+def test_where_every_completion_passes_none_is_parsed(language, prefix, missing):
+    calls = CountedCalls()
+    constraint, middle = GrammarConstraint(GRAMMARS, language, prefix, "\n", STRICT, "", calls), b" ) g("
+    opening = calls.count
+    assert constraint.growing_cut(middle, 0, missing) == len(middle)
+    assert constraint.longest_passing_cut(middle, 0, missing) == len(middle)
+    assert calls.count == opening
 
 
 def test_nothing_is_cut_where_tree_sitter_does_not_understand_the_document():

@@ -14,6 +14,12 @@ from tests.completion.grammar.acceptors import GRAMMARS, kept_of
 from tests.completion.grammar.samples import SAMPLES
 
 
+def stays_whole(constraint, text, missing=Missing.ANYTHING):
+    """Return whether a finished completion passes if so much may be missing after it."""
+    middle = text.encode()
+    return constraint.longest_passing_cut(middle, missing=missing) == len(middle)
+
+
 @pytest.mark.parametrize("language", sorted(SAMPLES))
 def test_a_removed_part_that_is_inserted_again_makes_the_document_sound(language):
     documents = load_documents(language)
@@ -71,7 +77,7 @@ def test_right_text_stays_whole_in_a_file_in_which_a_line_end_is_missing_elsewhe
     after = "\n}\n" + "var c = 3\n" * lines_between + "var a = 1 var b = 2\n"
     assert kept_of("go", before, "x := g()\n\ty := h(x)", after) == "x := g()\n\ty := h(x)"
     constraint = GrammarConstraint(GRAMMARS, "go", before, after, GrammarMode.STRICT)
-    assert constraint.sound_when_joined(b"if x {", Missing.ANYTHING)
+    assert stays_whole(constraint, "if x {")
     assert constraint.growing_cut(b"if x {", 0, Missing.ANYTHING) == len(b"if x {")
 
 
@@ -86,21 +92,21 @@ def test_right_text_stays_whole_in_a_file_in_which_a_line_end_is_missing_elsewhe
 )
 def test_an_error_elsewhere_leaves_what_later_lines_close(language, before, after, middle):
     constraint = GrammarConstraint(GRAMMARS, language, before, after, GrammarMode.STRICT)
-    assert constraint.sound_when_joined(middle.encode(), Missing.ANYTHING)
+    assert stays_whole(constraint, middle)
     assert constraint.growing_cut(middle.encode(), 0, Missing.ANYTHING) == len(middle)
-    assert not constraint.sound_when_joined(middle.encode(), Missing.AS_BEFORE)
+    assert not stays_whole(constraint, middle, Missing.AS_BEFORE)
 
 
 @pytest.mark.parametrize(("typed", "middle"), [("", "void f() {"), ("vo", "id f() {")])
 def test_in_a_class_whose_semicolon_is_missing_a_method_may_begin(typed, middle):
     before, after = f"class A {{\n    {typed}", "\n}\n"  # as an editor closes it
     constraint = GrammarConstraint(GRAMMARS, "cpp", before, after, GrammarMode.STRICT)
-    assert constraint.sound_when_joined(middle.encode(), Missing.ANYTHING)
+    assert stays_whole(constraint, middle)
 
 
 def test_an_error_of_the_cursors_line_must_be_mended():
     constraint = GrammarConstraint(GRAMMARS, "c", "int f(void) {\n    int x = ;", "\n}\n", GrammarMode.STRICT)
-    assert constraint.sound_when_joined(b" g(", Missing.ANYTHING) is False
+    assert not stays_whole(constraint, " g(")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +122,7 @@ def test_a_line_like_one_above_that_cannot_be_read_may_follow_it(language, line)
     before, after = f"{line.format('first')}\n{begun}", f"\n{line.format('last')}\n"
     constraint = GrammarConstraint(GRAMMARS, language, before, after, GrammarMode.STRICT)
     assert constraint.off_reason is OffReason.BROKEN_BEFORE_CURSOR
-    assert constraint.sound_when_joined(f"next{rest}".encode(), Missing.ANYTHING)
+    assert stays_whole(constraint, f"next{rest}")
 
 
 @pytest.mark.parametrize(
@@ -146,9 +152,9 @@ def test_text_that_is_still_to_be_closed_stays_whole_in_a_file_that_is_broken_el
 ):
     for prefix, suffix in ((before, after), (before, after + broken)):
         constraint = GrammarConstraint(GRAMMARS, language, prefix, suffix, GrammarMode.STRICT)
-        assert constraint.sound_when_joined(head.encode(), Missing.ANYTHING)
+        assert stays_whole(constraint, head)
         assert constraint.growing_cut(head.encode(), 0, Missing.ANYTHING) == len(head)
-        assert not constraint.sound_when_joined(wrong.encode(), Missing.ANYTHING)
+        assert not stays_whole(constraint, wrong)
 
 
 def test_text_does_not_take_the_place_of_an_error_at_the_cursor_by_another_one():

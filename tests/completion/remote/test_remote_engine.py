@@ -8,7 +8,7 @@ import pytest
 
 from completion.cancellation import CancelToken
 from completion.edits import NextEdits
-from completion.errors import CancelledError
+from completion.errors import CancelledError, RemoteServerError
 from completion.memory import MemoryPart
 from completion.prompt.healing import heal
 from completion.request import (
@@ -130,6 +130,15 @@ def test_closing_the_last_document_unloads_the_grammars_and_forgets_what_was_kep
     remote.forget(Closing(("last",)))
     assert grammars_bytes() == 0
     assert not encoder._known
+
+
+def test_the_grammar_of_an_open_document_stays_loaded_when_another_one_closes(remote):
+    """An editor takes a header of Objective-C for one of C."""
+    header = replace(request_at(CURSORS[0]), prefix="@interface A : B\n", suffix="@end\n", language="c")
+    with pytest.raises(RemoteServerError, match="HTTP 599"):  # no such prompt was recorded
+        remote.prepare(header, CancelToken())
+    remote.forget(Closing(("another",)))
+    assert remote.held()[MemoryPart.GRAMMARS].object_bytes > 0
 
 
 def test_nothing_is_sent_for_next_edits(remote, server):

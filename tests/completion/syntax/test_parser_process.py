@@ -17,7 +17,7 @@ import pytest
 from completion.cancellation import CancelToken
 from completion.edits import NextEditRequest
 from completion.errors import CancelledError, ParseLimitError
-from completion.grammar.parsed_documents import cache_document, skippable_parts
+from completion.grammar.parsed_documents import open_document, skippable_parts
 from completion.next_edit.edited_nodes import syntax_of_changes
 from completion.next_edit.rewrites import Candidate
 from completion.syntax.parsing.process import ParserProcess
@@ -155,7 +155,7 @@ def test_a_stopped_child_is_replaced():
 def test_the_child_imports_what_parses_and_no_other_large_modules(parser):
     text, language = SMALL
     IndexedFile.of("file.py", text, parser)
-    parser(cache_document, language, text.encode())
+    parser(open_document, language, text.encode(), len(text))
     parser(syntax_of_changes, NextEditRequest((text,), (), language), [])
     imported = set(parser(eval, "[*__import__('sys').modules]"))
     large = {"numpy", "asyncio", "concurrent.futures", "hashlib", "logging", "subprocess", "completion.ending.decision"}
@@ -224,7 +224,7 @@ def test_results_are_of_the_types_that_the_functions_declare(parser):
         (syntax_of_changes, NextEditRequest(tuple(text.splitlines()), (), language), [change]),
         (_code_and_definitions, text, language),
         (code_by_marks, text, language),
-        (cache_document, language, text.encode()),
+        (open_document, language, text.encode(), 30),
     ]
     for function, *arguments in calls:
         assert parser(function, *arguments) == function(*arguments)
@@ -300,6 +300,26 @@ def test_what_is_cancelled_leaves_the_child_soon_and_others_are_parsed_meanwhile
     assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
     assert not parser._pipe_thread._work_queue.qsize()
     parser.close()
+
+
+def test_a_call_that_is_cancelled_while_its_child_starts_is_ended(monkeypatch):
+    """Where the kernel does not bound the child, nothing else ends it, and what is parsed next waits for it."""
+    before = childrens_cpu_s()
+    parser, popen, is_cancelled = ParserProcess(cpu_limit_s=60, by_kernel=False), subprocess.Popen, threading.Event()
+    with pytest.raises(ParseLimitError):
+        parser(forge, message(b"null"))  # the next call starts another child
+
+    def slow(*arguments, **named):
+        is_cancelled.wait()
+        return popen(*arguments, **named)
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    cancelled_keys(parser, 1, "A=>" * 10_000, "java")  # ten seconds
+    is_cancelled.set()
+    parser.watch(CancelToken(), "other.py")
+    assert [found.name for found in parser(definitions, *SMALL)] == ["f"]
+    parser.close()
+    assert childrens_cpu_s() - before < MOST_CPU_S
 
 
 def test_an_ordinary_text_whose_key_is_cancelled_does_not_end_the_child(parser):
