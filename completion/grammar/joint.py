@@ -11,7 +11,7 @@ from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
 
 HORIZON_BYTES = 2000  # bytes after the cursor that are read; the joined parse checks the rest
-_WORD = re.compile(rb"\s*(?:\w+|[^\w\s])")
+_WORD = re.compile(rb"\s*(?:[\w\x80-\xff]+|[^\w\s])")
 
 
 class Fit(IntEnum):

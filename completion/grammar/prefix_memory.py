@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from completion.edits import common_length
-from completion.errors import CancelledError, PrefixTooLargeError
+from completion.errors import CancelledError, GrammarBoundError, PrefixTooLargeError
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.lr.advance import Snapshot
 
@@ -117,14 +117,15 @@ class PrefixMemory:
     def read_sound_words(self, text: bytes) -> Snapshot | None:
         """Return the snapshot after a text whose last line is broken, without the line's first words.
 
-        None if a line above it is broken or unread: what is wrong there says nothing about the last line.
+        None if a line above it is broken or unread: what is wrong there says nothing about the last line. None of a
+        long line either, because each of its words may have to be tried.
 
         Raises:
             GrammarBoundError: The text exceeds a bound of the parser.
         """
         _, known = self._resume(text)
         offset, snapshot = known.offsets[-1], known.snapshots[-1]
-        if offset <= text.rfind(b"\n"):
+        if offset <= text.rfind(b"\n") or len(text) - offset > _NEAR_BYTES:
             return None
         starts = (match.start() for match in _WORD_START.finditer(text[offset:]))
         return next(filter(None, (self._acceptor.read(snapshot, text[offset + start :]) for start in starts)), None)
@@ -146,23 +147,23 @@ class PrefixMemory:
             raise PrefixTooLargeError(f"The prefix has {unread} bytes to read, more than {MAX_READ_BYTES}.")
         longer = route.known.until(len(route.known.offsets))
         snapshot = route.known.snapshots[route.index]
-        for start, end in route.pieces(text):
-            self._acceptor.trim()
-            try:
+        try:
+            for start, end in route.pieces(text):
+                self._acceptor.trim()
                 check()
-            except CancelledError:
-                self._keep(text, longer, route, cached)
-                raise
-            after = self._acceptor.read(snapshot, text[start:end])
-            if after is None:
-                if route.is_whole:
-                    self._broken.append(text[:end])
-                return None
-            snapshot, offset = after, max(offset, end)
-            if end > longer.offsets[-1]:
-                longer.offsets.append(end)
-                longer.snapshots.append(snapshot)
-        after = self._acceptor.read(snapshot, text[offset:])
+                after = self._acceptor.read(snapshot, text[start:end])
+                if after is None:
+                    if route.is_whole:
+                        self._broken.append(text[:end])
+                    return None
+                snapshot, offset = after, max(offset, end)
+                if end > longer.offsets[-1]:
+                    longer.offsets.append(end)
+                    longer.snapshots.append(snapshot)
+            after = self._acceptor.read(snapshot, text[offset:])
+        except (CancelledError, GrammarBoundError):
+            self._keep(text, longer, route, cached)
+            raise
         if after is not None or route.is_whole:  # else what was skipped can be why it is rejected
             self._keep(text, longer, route, cached)
         return after

@@ -99,12 +99,15 @@ class Advance:
         self._lexer, self._machine, self._layout = lexer, machine, layout
         self._snapshot, self._final = snapshot, final
         self._text = snapshot.pending + data
-        self._readable = self._text if final else self._text[: utf_8_decode(self._text, "ignore")[1]]
+        try:
+            heads, self._readable = snapshot.heads, self._text[: utf_8_decode(self._text, "strict", final)[1]]
+        except UnicodeDecodeError:  # no file has such bytes
+            heads, self._readable = (), b""
         self._heads: dict[int, list[Head]] = {}
         self._waiting: list[tuple[Head, LexMode, Lexeme]] = []
         self._empty_lexemes = 0
         self.accepted = False
-        for head in snapshot.heads:
+        for head in heads:
             self._add(head)
 
     def consume(self) -> None:

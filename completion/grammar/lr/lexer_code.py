@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba import carray, cfunc, njit, types
+from numba import carray, cfunc, types
 from numba.extending import intrinsic
 
 from completion.grammar.lr import lexer_words as at
@@ -62,31 +62,13 @@ def _byte_at(_typing_context: Any, _address: Any) -> Any:  # noqa: ANN401
     return types.int64(types.int64), generate
 
 
-@njit(inline="always")  # type: ignore[untyped-decorator]
-def _continuation(w: Any, position: int) -> int:  # noqa: ANN401
-    """Return the six payload bits of a UTF-8 continuation byte; −1 for any other byte."""
-    if position >= w[at.LENGTH]:
-        return -1
-    byte = _byte_at(w[at.TEXT] + position)
-    return byte & 0x3F if byte >> 6 == 0b10 else -1
-
-
 @inner
 def _decode_long(w: Any, first: int) -> tuple[int, int]:  # noqa: ANN401
-    """Return a code point of two to four bytes and its length; (−1, 1) for bytes that are not UTF-8."""
-    position = w[at.POSITION]
-    length = 2 if first >> 5 == 0b110 else 3 if first >> 4 == 0b1110 else 4 if first >> 3 == 0b11110 else 1
-    if length == 1:
-        return -1, 1
+    """Return a code point of two to four bytes and its length; the text is UTF-8."""
+    length = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
     code = first & (0x7F >> length)
     for i in range(1, length):
-        bits = _continuation(w, position + i)
-        if bits < 0:
-            return -1, 1
-        code = (code << 6) | bits
-    shortest = 0x80 if length == 2 else 0x800 if length == 3 else 0x10000
-    if code < shortest or code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        return -1, 1
+        code = (code << 6) | (_byte_at(w[at.TEXT] + w[at.POSITION] + i) & 0x3F)
     return code, length
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from completion.errors import PrefixTooLargeError
+from completion.errors import GrammarBoundError, PrefixTooLargeError
 from completion.grammar.joint import HORIZON_BYTES, Fit, Joint
 from completion.grammar.lr.acceptor import Acceptor
 from completion.grammar.parsed_documents import skippable_parts
@@ -118,6 +118,27 @@ def test_a_rejected_line_leaves_what_is_known_before_it(memory, read_bytes):
     assert sum(read_bytes) < 100
 
 
+def test_a_bound_that_the_last_line_exceeds_leaves_what_is_known_before_it(memory, read_bytes):
+    text = b"x = 1\n" * 10_000 + b"y = " + b"(" * 10_000
+    with pytest.raises(GrammarBoundError):
+        memory.read(text, list)
+    first = sum(read_bytes)
+    read_bytes.clear()
+    with pytest.raises(GrammarBoundError):
+        memory.read(text + b"(", list)
+    assert sum(read_bytes) < first / 10
+
+
+def test_the_sound_words_of_a_broken_line_are_read_and_those_of_a_long_one_are_not_tried(memory, read_bytes):
+    text = b"y = ) + [" + b"1, " * 1000
+    for part in (text[:60], text):
+        assert memory.read(part, list) is None
+    assert memory.read_sound_words(text[:60]) is not None
+    read_bytes.clear()
+    assert memory.read_sound_words(text) is None
+    assert not read_bytes
+
+
 def test_a_text_that_is_rejected_after_a_skipped_part_is_read_from_its_start_each_time(memory):
     text = b"if a:\n    b\nelse:\n    c\n"
     for _ in range(2):
@@ -137,3 +158,9 @@ def test_a_line_after_the_cursor_counts_only_if_it_ends_before_the_horizon(lengt
     suffix += b"= broken".ljust(length - 1 - len(suffix)) + b"\n"
     assert len(suffix) == length
     assert Joint(acceptor, suffix).fit(acceptor.start()) is fit
+
+
+@pytest.mark.parametrize("word", ["e", "é", "名1"])
+def test_a_broken_line_after_the_cursor_may_begin_with_a_word_of_any_letters(word):
+    acceptor = acceptor_of("python")
+    assert Joint(acceptor, f"{word} {word}\n".encode()).fit(acceptor.start()) is Fit.BEGUN

@@ -11,15 +11,10 @@ KEYWORD_LETTERS = bytes(range(33, 127))
 
 
 def decode_utf8(text: bytes, position: int) -> tuple[int, int]:
-    """Return the code point at `position` and its length in bytes; (−1, 1) for a byte that is not UTF-8."""
+    """Return the code point at `position` and its length in bytes."""
     first = text[position]
-    if first < 0x80:
-        return first, 1
-    length = 2 if first >> 5 == 0b110 else 3 if first >> 4 == 0b1110 else 4 if first >> 3 == 0b11110 else 1
-    try:
-        return ord(text[position : position + length].decode("utf-8")), length
-    except (UnicodeDecodeError, TypeError):
-        return -1, 1
+    length = 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+    return ord(text[position : position + length].decode("utf-8")), length
 
 
 class LexerStruct(ctypes.Structure):

@@ -93,9 +93,15 @@ def test_a_piece_may_end_inside_a_character():
     assert acceptor.accepts_end(snapshot)
 
 
-def test_bytes_that_are_not_utf8_are_rejected_outside_strings():
+@pytest.mark.parametrize(
+    "text", [b"x = \xff\xfe 1\n", b"x = '\xff", b"# \xc3(", b"# \x80", b"# \xc0\xaf", b"# \xed\xa0\x80"]
+)
+def test_bytes_that_are_not_utf8_are_rejected_also_in_strings_and_comments(text):
     acceptor = acceptor_of("python")
-    assert acceptor.advance(acceptor.start(), b"x = \xff\xfe 1\n") is None
+    snapshot = acceptor.start()
+    for byte in text:
+        snapshot = snapshot and acceptor.advance(snapshot, bytes([byte]))
+    assert (snapshot, acceptor.advance(acceptor.start(), text)) == (None, None)
 
 
 def test_a_text_that_ends_inside_an_interpolated_string_does_not_affect_the_next_text(any_lexer):
