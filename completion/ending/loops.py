@@ -66,8 +66,6 @@ def _run_end(lines: Sequence[str], repeats: int, *, grows: bool) -> int:
         same = bare[-1 - period].startswith(bare[-1]) if grows else bare[-1 - period] == bare[-1]
         start = count - (same and not _closes(lines[-1], lines[-1 - period]))
         while period < start < count and bare[start - 1] == bare[start - 1 - period]:
-            if _closes(lines[start - 1], lines[start - 1 - period]):
-                break
             start -= 1
         is_run = count - start >= max(1, (repeats - 1) * period)
         if is_run and start < first and any(map(_has_words, bare[start - period : start])):

@@ -9,7 +9,7 @@ from itertools import islice, pairwise, takewhile
 from typing import NamedTuple
 
 from completion.ending.context import Context
-from completion.ending.rest_of_line import before_rest, bits_of, folded, only_closers
+from completion.ending.rest_of_line import before_rest, bits_of, folded, only_closers, tokens_of
 from completion.ending.rule import Ends
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import (
@@ -99,8 +99,9 @@ def _targets(context: Context) -> list[_Target]:
 def _target(lines: Sequence[str], context: Context) -> _Target:
     """Return the first of the lines and those up to the first one that begins no other item."""
     compared = takewhile(lambda pair: _may_begin_another(*pair, context.language), pairwise(lines))
-    first, bits = _tokens(lines[0]), bits_of(context)
-    return _Target(lines[0], (first, *(_tokens(line) for _, line in compared)), sum(bits[token] for token in first))
+    told, bits = _told(lines[0]), bits_of(context)
+    own = (folded(told), *(folded(_told(line)) for _, line in compared))
+    return _Target(lines[0], own, sum(bits[token[0]] for token in tokens_of(told)[: len(own[0])]))
 
 
 def _may_begin_another(line: str, below: str, language: str) -> bool:
@@ -109,9 +110,9 @@ def _may_begin_another(line: str, below: str, language: str) -> bool:
     return (opens or announces(line, language)) and not (defines_name(line) or is_clause(line, language))
 
 
-def _tokens(line: str) -> tuple[str, ...]:
-    """Return the tokens of a line; the words before what it defines do not count."""
-    return folded(without_modifiers(line) if defines_name(line) else line)
+def _told(line: str) -> str:
+    """Return what of a line is compared: not the words before what it defines."""
+    return without_modifiers(line) if defines_name(line) else line
 
 
 def _lines(text: str, context: Context) -> list[_Line]:
@@ -120,7 +121,7 @@ def _lines(text: str, context: Context) -> list[_Line]:
     for line in text.split("\n"):
         full = line if offset else context.line_before + line
         if full.strip() or offset + len(line) == len(text):
-            lines.append(_Line(full, offset, _tokens(full)))
+            lines.append(_Line(full, offset, folded(_told(full))))
         offset += len(line) + 1
     return lines
 
@@ -250,15 +251,18 @@ def _key_of(line: str) -> str | None:
 def _beside(text: str, line: _Line, context: Context) -> frozenset[str]:
     """Return the other keys of the mapping that a line is in; nothing in text of several lines."""
     typed = context.line_before + text[: line.offset] if line.offset else ""
-    above = context.near[: len(context.near) - len(context.line_before)] + typed
-    below, mark = "\n".join(context.following), row_of(context.language).line_comment
+    above, below = context.near.removesuffix(context.line_before), "\n".join(context.following)
+    level, mark = depth(line.whole), row_of(context.language).line_comment
     if line.whole.startswith("["):
-        return frozenset(_TABLE.findall(f"{above}\n{below}"))
-    keys, end = _level(above, depth(line.whole), mark, upwards=True)
-    return frozenset() if _SCALAR.search(end) else keys | _level(below, depth(line.whole), mark, upwards=False)[0]
+        return frozenset(_TABLE.findall(f"{above}{typed}\n{below}"))
+    keys, end = _level(typed, level, mark, upwards=True)
+    if not end:
+        further, end = _level(above, level, mark, upwards=True)
+        keys |= further
+    return frozenset() if _SCALAR.search(end) else keys | _level(below, level, mark, upwards=False)[0]
 
 
-@lru_cache(maxsize=8)  # a document's lines are the same for every token of a line
+@lru_cache(maxsize=64)  # the document's lines and most of a text's are the same for every token
 def _level(text: str, level: int, mark: str, *, upwards: bool) -> tuple[frozenset[str], str]:
     """Return the keys at one level, and the line that ends their mapping; "" if nothing does."""
     lines, end = text.split("\n"), ""

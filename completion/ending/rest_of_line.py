@@ -71,18 +71,14 @@ def rest_of_line(text: str, context: Context) -> Ends:
 @lru_cache(maxsize=2)  # the lines above the last one stay the same while it grows
 def _above(lines: str, rest: _Rest) -> int | None:
     """Return where whole lines begin to say the rest of the cursor's line word for word, if that tells enough."""
-    start, count = 0, len(rest.tokens)
+    start, further = 0, [token[0] for token in rest.tokens[1:]]
     for line in lines.splitlines(keepends=True) if sum(rest.bits) > TELLING else ():
         if rest.tokens[-1][0] in line.replace("'", '"'):
-            ours = tokens_of(line)[-count:]
-            if len(ours) == count and rest.begins(ours[0]) and _texts(ours[1:]) == _texts(rest.tokens[1:]):
+            ours = tokens_of(line)[-1 - len(further) :]
+            if rest.begins(ours[0]) and [token[0] for token in ours[1:]] == further:
                 return start + rest.offset(ours[0])
         start += len(line)
     return None
-
-
-def _texts(tokens: Sequence[Token]) -> list[str]:
-    return [token[0] for token in tokens]
 
 
 @lru_cache(maxsize=2)

@@ -11,7 +11,7 @@ import re
 from completion.ending.context import Context
 from completion.ending.rule import DropReason
 from completion.syntax.brackets import CLOSERS, scan
-from completion.syntax.indent_style import BLOCK_OPENERS, WRAP_OPENERS, columns, leading_blanks
+from completion.syntax.indent_style import BLOCK_OPENERS, WRAP_OPENERS, depth, leading_blanks
 from completion.syntax.lexicon import lexicon_of
 from completion.syntax.line_roles import is_item
 from completion.syntax.table import row_of
@@ -38,7 +38,7 @@ def indentation(text: str, context: Context) -> str | DropReason:
         if lines[0][:1] in _BLANKS and lines[0].strip() and _is_back(context):
             return DropReason.INDENTED_AGAIN
     if is_code and len(lines) > 1 and not row_of(context.language).as_written:
-        lines[1:] = _deeper(lines, columns(generated), context)
+        lines[1:] = _deeper(lines, depth(generated), context)
         if not lines[0].strip():
             lines[0] = ""
     elif recipe := row_of(context.language).recipe:
@@ -88,9 +88,9 @@ def _first(line: str, context: Context) -> str:
     above = context.line_above
     ends = above.rstrip().endswith((";", "}")) or row_of(context.language).indented
     deeper = above.rstrip().endswith(_OPENERS) or is_item(above) or not ends  # an item's keys are deeper
-    deepest = columns(leading_blanks(above)) + (columns(context.indent.unit) or 4 if deeper else 0)
-    allowed = max(0, deepest - columns(context.line_before))
-    while extra and columns(extra) > allowed:
+    deepest = depth(above) + (depth(context.indent.unit) or 4 if deeper else 0)
+    allowed = max(0, deepest - depth(context.line_before))
+    while extra and depth(extra) > allowed:
         extra = extra[:-1]
     return extra + line.lstrip()
 
@@ -102,8 +102,7 @@ def _is_back(context: Context) -> bool:
     """
     if context.line_above.rstrip().endswith(_OPENERS):
         return False
-    own, unit = columns(context.line_before), columns(context.indent.unit)
-    above = columns(leading_blanks(context.line_above))
+    own, above, unit = depth(context.line_before), depth(context.line_above), depth(context.indent.unit)
     return 0 < own < above and unit > 0 and not own % unit and not (context.open and context.open[-1].character != "{")
 
 
@@ -123,7 +122,7 @@ def _deeper(lines: list[str], generated: int, context: Context) -> list[str]:
         if inside or not line.strip():
             written.append(line if inside or index == len(lines) - 1 else "")
             continue
-        written.append(_indent(columns(blanks), blanks, above, levels, context) + line[len(blanks) :])
+        written.append(_indent(depth(blanks), blanks, above, levels, context) + line[len(blanks) :])
         above = line
     return written
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from completion.syntax.brackets import SCAN_AFTER, Bracket, Scan
-from completion.syntax.indent_style import columns, depth, leading_blanks
+from completion.syntax.indent_style import depth, leading_blanks
 from completion.syntax.lexer import CLOSER_OF
 
 _BEGINS_CODE = re.compile(r"\w")
@@ -59,7 +59,7 @@ def open_at_cursor(before: Scan, after: Scan, before_text: str, after_text: str)
     if len(after_text) >= SCAN_AFTER:  # a block goes on to its end if all of it is indented deeper
         least = min((depth(line) for line in after_text.split("\n")[1:] if line.strip()), default=0)
         for opener in waiting:
-            opener.closed_at = SCAN_AFTER if columns(opener.head) < least else None
+            opener.closed_at = SCAN_AFTER if depth(opener.head) < least else None
     return openers
 
 

@@ -48,11 +48,6 @@ class IndentStyle:
         return cls(_unit(around) or _unit("" if in_brackets else line + "|"), wraps)
 
 
-def columns(blanks: str) -> int:
-    """Return the width of leading blanks in columns; a tab counts as TAB_COLUMNS."""
-    return len(blanks) + (TAB_COLUMNS - 1) * blanks.count("\t")
-
-
 def leading_blanks(line: str) -> str:
     """Return the blanks that a line begins with."""
     return line[: len(line) - len(line.lstrip())]
@@ -67,7 +62,7 @@ def depth(line: str) -> int:
 def line_around(before: str) -> str:
     """Return the nearest line above the cursor's that is indented less; "" if there is none."""
     above, _, own = before.rpartition("\n")
-    level = depth(own + "|")
+    level = depth(own)
     return next((line for line in reversed(above.split("\n")) if line.strip() and depth(line) < level), "")
 
 
