@@ -10,6 +10,7 @@ from completion.edits import common_length
 from completion.ending.context import Context
 from completion.syntax.brackets import CLOSERS, SCAN_AFTER, Scan, scan
 from completion.syntax.lexer import CLOSER_OF
+from completion.syntax.lexicon import string_ended_by
 from completion.syntax.table import row_of
 
 _QUOTES = "\"'`"
@@ -59,7 +60,7 @@ def lacks(text: str, context: Context, replaces: int = 0) -> Lacks:
     left += [is_own for _, is_own in stack]
     in_string = context.scan(text)
     own_string = int(bool(on_line.string and in_string.string) and in_string.string_start > 0)
-    if len(on_line.string) == 1:
+    if len(on_line.string) == 1 and (own_string or not string_ended_by(on_line.string, context.language).lines):
         hard += not own_string
     elif below.string != context.after.string:
         hard += 1

@@ -10,6 +10,7 @@ from completion.syntax.block_end import block_end_at
 from completion.syntax.bracket_pairs import OpenBracket, open_at_cursor
 from completion.syntax.brackets import CLOSERS, LINE_CLOSERS, SCAN_AFTER, Lexer, Scan, scan
 from completion.syntax.indent_style import IndentStyle, depth, line_around
+from completion.syntax.lexicon import string_ended_by
 from completion.syntax.line_roles import opens_body, opens_words
 from completion.syntax.table import row_of
 
@@ -103,10 +104,6 @@ class Context:
         end = block_end_at(self.near + text[:start], self.suffix, self.language).end(text[start:])
         return None if end is None else start + end
 
-    def block_joint(self, text: str) -> int:
-        """Return the length of the part of a block after which the code below can follow."""
-        return block_end_at(self.near, self.suffix, self.language).joint(text)
-
     def within_comment(self, text: str) -> bool:
         """Return whether a text at the cursor ends inside the comment that the cursor is in."""
         return self.before.comment and "\n" not in text
@@ -133,14 +130,18 @@ def closes_string(before: Scan, suffix: str, language: str) -> bool:
     """Return whether the string around the cursor ends after the cursor.
 
     If the text after the cursor on its line is complete code by itself, the string's end is not typed yet, unless its
-    first quote begins no string: one without `=` before it in HTML, one within a word.
+    first quote begins no string: one without `=` before it in HTML, one within a word. A string of several lines may
+    end on a later one, unless the rest of that line begins another string.
     """
     if not before.string:
         return False
-    if len(before.string) == 3:  # an odd number of these quotes after the cursor closes the string
-        return scan(suffix[:SCAN_STRINGS], language).string == before.string
     line = suffix[:SCAN_AFTER].partition("\n")[0]
     inside, outside = scan(line, language, before), scan(line, language)
+    if not inside.string_end and string_ended_by(before.string, language).lines:
+        further = suffix[:SCAN_STRINGS]
+        whole = scan(further, language, before)
+        rest = further[whole.string_end :].partition("\n")[0]
+        return not (whole.string or scan(rest, language).string) and scan(further, language).string != ""
     if not inside.string_end or inside.string:
         return False
     first = scan(line[: inside.string_end], language)
@@ -174,7 +175,7 @@ def _block_continues(context: Context) -> bool:
     own, last, below = context.line_before, context.line_above, context.line_below
     if not below or below.lstrip()[0] in CLOSERS:
         return False
-    return depth(below) >= (depth(own + "|") if own else depth(last) + last.endswith((":", "{")))
+    return depth(below) >= (depth(own) if own else depth(last) + last.endswith((":", "{")))
 
 
 def _in_expression(context: Context) -> bool:

@@ -14,6 +14,7 @@ from completion.ending.balance import lacks
 from completion.ending.context import Context
 from completion.ending.rule import Ends, whole
 from completion.request import Mode
+from completion.syntax.block_end import block_end_at
 from completion.syntax.brackets import LINE_CLOSERS, scan
 from completion.syntax.indent_style import depth
 from completion.syntax.line_roles import is_clause, is_decorator, opens_body
@@ -56,8 +57,8 @@ def block(text: str, context: Context) -> Ends:
     if context.mode is not Mode.BLOCK:
         return whole(text)
     end = context.block_end(text)
-    joint = context.block_joint(text[:end])
-    return Ends(joint, joint) if end is None else _over(text, joint)
+    joint, sure = block_end_at(context.near, context.suffix, context.language).joint(text[:end])
+    return Ends(joint, sure) if end is None else _over(text, joint)
 
 
 def _over(text: str, end: int) -> Ends:

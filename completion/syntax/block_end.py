@@ -60,7 +60,7 @@ class BlockEnd:
         self._line_before = prefix[prefix.rfind("\n") + 1 :]
         near_after = suffix[:SCAN_AFTER]
         before = scan(prefix, language)
-        self._lexer, self._row = Lexer(language, before if before.string else ""), row_of(language)
+        self._lexer, self._row = Lexer(language, before), row_of(language)
         self._waiting = open_at_cursor(before, scan(near_after, language), prefix, near_after)
         opened = opens_lines(self._line_before, language) or self._line_before.rstrip().endswith(_OPENERS)
         own_depth = depth(self._line_before)
@@ -100,22 +100,25 @@ class BlockEnd:
                 self._processed = _Progress(text[:start], kept_end, floor, begun)
         return None
 
-    def joint(self, text: str) -> int:
+    def joint(self, text: str) -> tuple[int, int]:
         """Return the length of the part of `text` after which the next line below can follow; all of it if none is.
 
         A line below that is deeper than the block's first one follows a line as deep as itself, or an opener. The
-        result never falls while the text grows.
+        second length is of what stays however the text goes on, where its last line may open nothing; it never falls.
         """
         level, lines = self._max_floor - 1, (self._line_before + text).split("\n")
         first = next((line for line in lines if line.strip()), "")
         if self._mid_line or level <= max(self._start.floor, depth(first)):
-            return len(text)
-        end = len(text)
+            return len(text), len(text)
+        end, ends = len(text), list[int]()
         for line in reversed(lines):
             if line.strip() and (depth(line) >= level or opens_body(line, self._language)):
-                return end
+                ends.append(end)
+                if depth(line) >= level or end < len(text):
+                    break
             end -= len(line) + 1
-        return len(text)
+        ends = ends or [len(text)]
+        return ends[0], ends[-1]
 
     def _cut(self, earlier: str, line: str, floor: int, kept_end: int, *, last: bool) -> int | None:
         """Return where the block ends if `line` after `earlier` is outside it; None if it is inside or undecided."""

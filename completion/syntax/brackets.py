@@ -94,7 +94,8 @@ class Lexer:
     """
 
     def __init__(self, language: str, string: str | Scan = "", before: str = "") -> None:
-        self._lexicon = lexicon_of(language)
+        in_heredoc = isinstance(string, Scan) and string.in_heredoc and not string.string
+        self._lexicon = lexicon_of("" if in_heredoc else language)  # the text may be of any language
         self._around = before[-_LOOKBEHIND:]
         start, text = len(self._around), Frame("", -1, None, self._lexicon.code)
         if isinstance(string, Scan):

@@ -256,3 +256,39 @@ def test_no_rule_ends_a_text_within_a_flag(language, rounds):
 def test_a_text_that_was_cut_short_does_not_end_with_what_might_have_gone_on(language, last):
     context = context_at('flags = ["🇩🇪", "🇫🇷", "', '"]\n', language, cut_short=True)
     assert finished_text(f'🇬🇧", "{last}', context) in ("🇬🇧", '🇬🇧"')  # whose quote is the document's
+
+
+STRINGS_OF_LINES = [
+    *((language, quote) for quote in "\"'" for language in ("shellscript", "ruby", "sql", "r", "perl", "elixir")),
+    *((language, '"') for language in ("rust", "clojure", "julia", "nix", "ocaml", "cmake")),
+    *((language, "`") for language in ("javascript", "typescript", "go", "vue")),
+]
+
+
+@pytest.mark.parametrize(("language", "quote"), STRINGS_OF_LINES)
+def test_a_string_that_ends_on_a_later_line_is_not_ended_before(language, quote):
+    usage = f"usage={quote}Usage: x "
+    context = context_at(usage, f"\n  -h  help{quote}\nf({quote}a{quote})\n", language)
+    assert finished_text("[options]", context) == "[options]"
+    assert finished_text(f"[options]{quote}", context) == "[options]"
+    for below in (f"\nf({quote}a{quote})\n", f"\nb={quote}a\n{quote}\n", "\n"):
+        begun = context_at(usage, below, language)
+        assert finished_text(f"[options]{quote}", begun) == f"[options]{quote}"
+
+
+HEREDOCS = {
+    "shellscript": "cat <<EOF",
+    "ruby": "x = <<~EOF",
+    "php": "$x = <<<EOF",
+    "terraform": "x = <<-EOF",
+    "dockerfile": "RUN cat <<EOF",
+}
+
+
+@pytest.mark.parametrize("language", HEREDOCS)
+@pytest.mark.parametrize("text", ["it's me", 'say "hi'])
+def test_a_quote_in_a_heredoc_begins_no_string(language, text):
+    context = context_at(f"{HEREDOCS[language]}\nHello ", "\nEOF\n", language)
+    assert shown(f"{text} and", context) == text
+    end = stop(f"{text}\n", context)
+    assert (end.length, end.reason) == (len(text), StopReason.LINE_END)

@@ -121,6 +121,16 @@ def test_a_line_of_punctuation_costs_no_more_than_its_length(repeated):
     assert work(800) < 3 * work(200)
 
 
+def test_a_text_does_not_read_the_keys_of_a_document_again_for_each_line():
+    def work(lines: int) -> int:
+        above = "".join(f"  a{number}: 1\n" for number in range(lines))
+        context, text = Context.of(f"x:\n{above}  ", "\n", "yaml", Mode.BLOCK), "b: 1\n  c: 2\n  d"
+        next_lines(text, context)
+        return lines_run(lambda: next_lines(f"{text}: 3\n  e: 4", context))
+
+    assert work(400) < 2 * work(50)
+
+
 @pytest.mark.parametrize("repeated", ["a", "a:", "color:red;", "a ", "if ", "\t"])
 def test_a_long_line_costs_no_more_than_its_length(repeated):
     """With the square of it, some of these lines took minutes of CPU time for each token."""

@@ -113,19 +113,22 @@ def test_the_first_line_of_a_block_and_no_deeper_one_decides_what_is_in_it(langu
 )
 def test_text_above_deeper_code_ends_where_that_can_follow(language, head, tail):
     end = BlockEnd("def f\n", "\n        g()\n", language)
-    assert end.joint(f"    b\n{head}") == len(f"    b\n{head}")
-    assert end.joint(f"    b\n{head}\n        h()\n{tail}") == len(f"    b\n{head}\n        h()")
-    assert end.joint(f"    b\n{tail}") == len(f"    b\n{tail}")  # nowhere
-    assert BlockEnd("def f\n", "\n    g()\n", language).joint(f"{head}\n        h()\n{tail}") == len(
-        f"{head}\n        h()\n{tail}"
-    )
+    assert end.joint(f"    b\n{head}") == (len(f"    b\n{head}"),) * 2
+    deeper = f"    b\n{head}\n        h()"
+    assert end.joint(f"{deeper}\n{tail}") == (len(deeper),) * 2
+    assert end.joint(f"{deeper}\n{head}") == (len(f"{deeper}\n{head}"), len(deeper))  # the last line may open nothing
+    assert end.joint(f"    b\n{tail}") == (len(f"    b\n{tail}"),) * 2  # nowhere
+    whole = f"{head}\n        h()\n{tail}"
+    assert BlockEnd("def f\n", "\n    g()\n", language).joint(whole) == (len(whole),) * 2
 
 
 @given(prefixes, texts, texts, st.sampled_from(LANGUAGES))
 def test_where_the_code_below_can_follow_never_falls_while_a_text_grows(prefix, suffix, text, language):
-    end = BlockEnd(prefix, f"\n{suffix}", language)
+    end = BlockEnd(prefix, f"\n        {suffix}", language)
     joints = [end.joint(text[:length]) for length in range(len(text) + 1)]
-    assert joints == sorted(joints)
+    assert all(sure <= joint for joint, sure in joints)
+    sure = [each for _, each in joints]
+    assert sure == sorted(sure)
 
 
 def test_a_closer_that_the_document_lacks_belongs_to_the_block():
