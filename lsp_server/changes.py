@@ -75,6 +75,7 @@ class DocumentChanges:
         """Handle a closed notebook."""
         for document in self.documents.close_notebook(params):
             self._closed(document)
+        self.policy.quiet.document_closed(params.notebook_document.uri)
 
     def _text_changed(self, document: Document, edits: Sequence[Edit]) -> None:
         self.policy.note_edits(document, edits)
@@ -105,7 +106,6 @@ class WorkspaceChanges:
     quiet: QuietControls
     engine: EngineLink
     recorder: SuggestionRecorder
-    _is_recording: bool = False
     _is_closed: bool = False
     _applying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -169,9 +169,8 @@ class WorkspaceChanges:
         async with self._applying:
             if self._is_closed:
                 return
-            if self.settings.now.telemetry != self._is_recording:
-                self._is_recording = self.settings.now.telemetry
-                await self.recorder.switch(usable_store_path() if self._is_recording else None)
+            if (is_wanted := self.settings.now.telemetry) != self.recorder.telemetry.is_on:
+                await self.recorder.switch(usable_store_path() if is_wanted else None)
             self.quiet.update()
             await self.engine.use(self.settings.now)
 

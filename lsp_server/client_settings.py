@@ -100,7 +100,7 @@ class ClientSettings:
     def for_request(self, document: Document) -> tuple[Settings, Arm]:
         """Return the settings for a document's next request, and the arm of the experiment that they belong to."""
         settings = self.of(document.home)
-        return (settings, NO_ARM) if self._experiment is None else self._experiment.settings_of(document.uri, settings)
+        return (settings, NO_ARM) if self._experiment is None else self._experiment.settings_of(document.home, settings)
 
     def _of_editor(self, folder: str) -> list[Source]:
         pushed = self._pushed.get(folder, self._pushed.get("", {}))

@@ -130,6 +130,7 @@ class Session:
         self.preparer.stop()
         self.quiet.close()
         self.consent.close()
+        self.download.close()
         for document in self.documents:
             self.completer.clear(document.uri)
             self.recorder.document_closed(document)
@@ -242,8 +243,6 @@ class Session:
         )
 
     def _send_partial(self, query: Query, answer: Answer, done: bool) -> None:  # noqa: FBT001 - callbacks are called by position
-        if not self.settings.streaming:
-            return
         self.recorder.streamed(query, answer)
         self.client_events.offered(query, answer)
         self._server.protocol.notify(PARTIAL_COMPLETION, items.partial_params(query, answer, done=done))

@@ -18,7 +18,7 @@ from lsp_server.empty_reason import EmptyReason
 from lsp_server.wire.document_uri import path_of
 
 _BINARY_SHARE = 0.01  # of control characters
-_BEGUN_NAME = re.compile(r"[\w$]*\Z")
+_BEGUN_NAME = re.compile(r"(?<![\w$])[\w$]*\Z")
 _HEAD_CHARACTERS = 8_000  # among which a document's imports are
 
 
@@ -134,10 +134,6 @@ class DocumentStore:
 
     def __iter__(self) -> Iterator[Document]:
         return iter(list(self._documents.values()))
-
-    def has(self, uri: str) -> bool:
-        """Return whether a document is open."""
-        return uri in self._documents
 
     def get(self, uri: str) -> Document | None:
         """Return the open document of a URI, or None."""

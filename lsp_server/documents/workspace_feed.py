@@ -63,7 +63,7 @@ class WorkspaceFeed:
 
     def __post_init__(self) -> None:
         """Connect the outbox with what chooses its files."""
-        self._outbox = WorkspaceOutbox(self.send, self._text_of, self._before_batch, self.documents.has, self.pause_s)
+        self._outbox = WorkspaceOutbox(self.send, self._text_of, self._before_batch, self.documents.get, self.pause_s)
 
     def refusal_of(self, uri: str) -> EmptyReason | None:
         """Return why a document's file may not be read; None if it may.
@@ -112,8 +112,9 @@ class WorkspaceFeed:
         sent_before = frozenset(self._outbox.sent)
         near = self._near = {file.path.parent for file in self._opened()}
         policies = {folder: self._policy(folder) for folder in self.folders if limits[folder]}
-        words = frozenset(self.documents.words())
-        found = await asyncio.to_thread(search, policies, near, limit, lambda: number == self._scan_number, words)
+        words, roots = frozenset(self.documents.words()), {folder.path for folder in limits}
+        is_current = lambda: number == self._scan_number  # noqa: E731
+        found = await asyncio.to_thread(search, policies, near, roots, limit, is_current, words)
         if number != self._scan_number:
             return
         sent = self._outbox.sent

@@ -36,7 +36,7 @@ class WorkspaceOutbox:
     send: Callable[[WorkspaceUpdate | Closing], Awaitable[None]]
     text_of: Callable[[FolderFile], Awaitable[tuple[str | None, bool]]]
     before_batch: Callable[[], Awaitable[None]]
-    is_open: Callable[[str], bool]
+    is_open: Callable[[str], object]
     pause_s: float
     waiting: dict[FolderFile, bool] = field(default_factory=dict)
     sent: dict[FolderFile, Identity | None] = field(default_factory=dict)

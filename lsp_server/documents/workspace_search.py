@@ -56,6 +56,7 @@ _BINARY_ENDINGS = frozenset({
 def search(
     policies: Mapping[Folder, FilePolicy],
     near: set[Path],
+    roots: set[Path],
     limit: int,
     is_current: Callable[[], bool],
     words: frozenset[str] = frozenset(),
@@ -67,6 +68,7 @@ def search(
     Args:
         policies: The folders to search, each with the policy that decides on its files.
         near: Folders whose files come first.
+        roots: All root folders. A file below one counts in none above it.
         limit: Maximum number of files.
         is_current: Returns whether the result is still wanted; if not, the search ends early.
         words: Words of the open documents, the names that they import among them.
@@ -75,7 +77,7 @@ def search(
     folders = list(policies)
     found: list[tuple[int, float, int, int, str]] = []  # of plain values, among which no garbage is searched
     for number, (folder, policy) in enumerate(policies.items()):
-        for path, facts in _files(folder, policy, near, limit * _MAX_VISITS_PER_FILE, is_current):
+        for path, facts in _files(folder, policy, near, roots, limit * _MAX_VISITS_PER_FILE, is_current):
             if facts.st_size <= MAX_FILE_BYTES and stat.S_ISREG(facts.st_mode):
                 above, _, name = path.rpartition("/")
                 rank = 0 if above in near_names else 1 if name.partition(".")[0] in words else 2
@@ -99,13 +101,14 @@ def search(
 
 
 def _files(
-    folder: Folder, policy: FilePolicy, near: set[Path], visits: int, is_current: Callable[[], bool]
+    folder: Folder, policy: FilePolicy, near: set[Path], roots: set[Path], visits: int, is_current: Callable[[], bool]
 ) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the files below a folder that are not ignored: as git lists them, else as they are found."""
     names = policy.listed(is_current)
-    found = (entry.path for entry in _walk(folder, policy, near, visits, is_current))
+    found = (entry.path for entry in _walk(folder, policy, near, roots, visits, is_current))
+    inner = tuple(f"{each.relative_to(folder.path).as_posix()}/" for each in roots if folder.path in each.parents)
     root = f"{folder.path}{os.sep}".replace(2 * os.sep, os.sep)
-    for path in found if names is None else (root + name for name in names):
+    for path in found if names is None else (root + name for name in names if not name.startswith(inner)):
         if not is_current():
             return
         with suppress(OSError):  # deleted since its folder was listed
@@ -180,9 +183,9 @@ def _is_new_folder(file: FolderFile, policy: Callable[[Folder], FilePolicy]) -> 
 
 
 def _walk(
-    folder: Folder, policy: FilePolicy, near: set[Path], visits: int, is_current: Callable[[], bool]
+    folder: Folder, policy: FilePolicy, near: set[Path], roots: set[Path], visits: int, is_current: Callable[[], bool]
 ) -> Iterator[os.DirEntry[str]]:
-    """Yield the files below a folder that the policy allows, without following links.
+    """Yield the files below a folder that the policy allows, without following links or entering another root.
 
     The search goes level by level, but first to the folders `near`. What a folder has beyond its share comes last. Of
     "/" and of the user's home folder, it leaves out what the system and programs keep there.
@@ -202,16 +205,13 @@ def _walk(
         for entry in entries:
             if not is_current():
                 return
-            if not _may_enter(entry, folder, policy):
-                continue
-            is_folder = entry.is_dir(follow_symlinks=False)
             path = Path(entry.path)
-            if is_folder and path not in ways and _is_of_programs(path, folder.path):
+            if path in roots or not _may_enter(entry, folder, policy):
                 continue
-            if is_folder:
-                (queue.appendleft if path in ways else queue.append)(path)
-            elif entry.is_file(follow_symlinks=False):
+            if entry.is_file(follow_symlinks=False):
                 yield entry
+            elif entry.is_dir(follow_symlinks=False) and (path in ways or not _is_of_programs(path, folder.path)):
+                (queue.appendleft if path in ways else queue.append)(path)
 
 
 def is_noise(path: str, *, is_folder: bool = False) -> bool:

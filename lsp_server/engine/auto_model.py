@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from completion.errors import DraftlineError
+from completion.errors import CancelledError, DraftlineError
 from completion.free_memory import free_bytes
 from lsp_server.settings.config import remote_address
 from lsp_server.settings.table import Settings
@@ -112,10 +112,17 @@ class ModelDownload:
         self._task = asyncio.create_task(self._download(self._offered))
         return f"{self._offered.name} is being downloaded. It serves once it is there."
 
+    def close(self) -> None:
+        """End the download at its next step, so that it does not keep the process alive."""
+        if self._task is not None:
+            self._task.cancel()
+
     async def _download(self, model: KnownModel) -> None:
         loop, bar = asyncio.get_running_loop(), self.new_progress()
 
         def progress(sentence: str, fraction: float) -> None:
+            if self._task is not None and self._task.cancelling():
+                raise CancelledError("The client has left.")
             loop.call_soon_threadsafe(bar.report, 100 * fraction, sentence)
 
         try:

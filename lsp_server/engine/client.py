@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -25,9 +25,9 @@ class SentTexts:
     def __init__(self) -> None:
         self._texts: dict[tuple[str, str], str] = {}  # by workspace and path
 
-    def forget(self) -> None:
-        """Send whole texts from now on: the host is another one, or may not have got the last ones."""
-        self._texts.clear()
+    def forget(self, workspaces: Collection[str]) -> None:
+        """Send whole texts of workspaces from now on: they are closed, or the host may not have got the last ones."""
+        self._texts = {key: text for key, text in self._texts.items() if key[0] not in workspaces}
 
     def shortened(self, update: WorkspaceUpdate) -> ShortUpdate:
         """Return an update with an edit in the place of each open file that was sent before, and note what is sent."""
@@ -55,6 +55,7 @@ class EngineClient(HostConnector):
     """
 
     _sent: SentTexts = field(default_factory=SentTexts)
+    _heard: set[str] = field(default_factory=set)  # keys of what was sent: a host elsewhere hears of no other file
     _running: int = 0
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
     _orders: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -110,19 +111,24 @@ class EngineClient(HostConnector):
 
     async def update_workspace(self, update: WorkspaceUpdate) -> None:
         """Send changes of a workspace. A restarted host needs the whole workspace again."""
+        self._heard.add(update.workspace)
         await self.connect()
         async with self.watched():
             try:
                 await self.live().post("/v1/workspace", self._sent.shortened(update))
             except DraftlineError as error:
-                self._sent.forget()
+                self._sent.forget([update.workspace])
                 if error.code != StaleTextError.code:
                     raise
                 await self.live().post("/v1/workspace", self._sent.shortened(update))
 
     async def forget(self, closing: Closing) -> None:
-        """Send the documents and workspaces that are no longer used. Do nothing unless the host is ready."""
-        await self._post_if_ready("/v1/close", closing)
+        """Send the documents and workspaces that are no longer used, if the host is ready and has heard of them."""
+        self._sent.forget(closing.workspaces)
+        keys = closing.documents, closing.workspaces
+        documents, workspaces = (tuple(self._heard.intersection(each)) for each in keys)
+        if documents or workspaces:
+            await self._post_if_ready("/v1/close", Closing(documents, workspaces))
 
     async def _post_if_ready(self, path: str, message: CompletionRequest | Closing) -> None:
         if self.status.state == "ready":
@@ -136,5 +142,6 @@ class EngineClient(HostConnector):
         await self.close()
 
     def _numbered(self, request: _Ordered) -> _Ordered:
-        """Return a request with its place in the order of an editor's ones: one over another connection may be late."""
+        """Note a request's keys; return it with its place in an editor's order: other connections may be late."""
+        self._heard.update((request.document, getattr(request, "workspace", "")))
         return replace(request, order=next(self._orders)) if self.options.is_editor else request

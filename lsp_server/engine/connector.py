@@ -205,6 +205,7 @@ class HostConnector:
         finally:
             if not granted.done():
                 granted.set_result(False)
+            self._changed.set()  # no further state will
 
     def _with_address(self, status: EngineStatus) -> EngineStatus:
         """Return the state of a ready host on another machine with a sentence on where the text goes."""
@@ -214,6 +215,7 @@ class HostConnector:
 
     async def _until_ready(self) -> EngineStatus:
         while True:
+            self._check_open()
             changed = self._changed
             if self.status.state == "ready":
                 return self.status

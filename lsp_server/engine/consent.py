@@ -75,16 +75,14 @@ class Consent:
 
     async def _ask_about(self, remote: RemoteAddress, workspace: str, name: str) -> None:
         answer = await self.ask(question(remote, name), (SEND, KEEP))
-        if answer in (SEND, KEEP):
-            self.on_answer(self._remember(remote, workspace, may_send=answer == SEND))
-
-    def _remember(self, remote: RemoteAddress, workspace: str, *, may_send: bool) -> str:
-        """Remember an answer; return the sentence of a failure, or ""."""
+        if answer not in (SEND, KEEP):
+            return
+        fault = ""
         try:
-            self.answers.set(remote.kind, remote.url, workspace, answer=may_send)
+            self.answers.set(remote.kind, remote.url, workspace, answer=answer == SEND)
         except StorageError as error:
-            return f"The answer holds until the server ends. {error}"
-        return ""
+            fault = f"The answer holds until the server ends. {error}"
+        self.on_answer(fault)
 
 
 def question(remote: RemoteAddress, name: str) -> str:

@@ -62,10 +62,10 @@ class EngineLink:
     async def use(self, settings: Settings) -> None:
         """Connect to the engine that the settings name, in the background. Do nothing if it is the current one."""
         await self._end_review()
-        self._settings = settings
+        was_auto, self._settings = self._settings.model == AUTO, settings
         options = await self._wanted()
         current = self._client.options if self._client is not None else None
-        if current is not None and settings.model == AUTO:
+        if current is not None and settings.model == AUTO and (was_auto or self._is_ready):
             options = replace(options, model=current.model)  # the review moves to another one
         if options != current:
             await self._close()

@@ -198,7 +198,7 @@ class Generation:
             first = replace(request, suggestions=1) if adds_later else request
             if not await self._listen(first, is_last=not adds_later):
                 await self._listen(replace(first, remote=False), is_last=not adds_later)
-            if adds_later and self.running and self.last is not None:
+            if adds_later and self.running and self.last is not None and self.is_first_complete:
                 await self._pause()
                 await self._add_alternatives(replace(request, ahead=False), self.last)
         except DraftlineError as error:

@@ -97,11 +97,9 @@ class InlineCompleter:
         state = self._states.get(document.uri)
         if state is None:
             return False
-        now = situation_at(document, place)
-        if state.generation is not None and state.generation.remainders(now) is None:
+        if state.generation is not None and state.generation.remainders(situation_at(document, place)) is None:
             state.next_turn()
             state.clear()
-        state.move_on([now])
         return state.generation is not None
 
     def accepted(self, uri: str, id_: str) -> None:

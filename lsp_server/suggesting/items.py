@@ -103,13 +103,13 @@ def _with_line(query: Query, left: Remainder) -> Remainder:
 def _well_indented(query: Query, left: Remainder) -> Remainder:
     """Return the start of a remainder that the client indents right. A shorter one replaces nothing.
 
-    That is one line if it is not known how the client indents, and the lines before an empty one if it adds blanks.
+    That is one line if the client's indentation is unknown, and those before an empty or dedented one if it indents.
     """
     first, *others = split_lines(left.text)
     if not query.profile.list_lines:
         right = []
-    elif query.profile.list_mode is types.InsertTextMode.AdjustIndentation and _indentation(query):
-        right = list(takewhile(str.strip, others))
+    elif query.profile.list_mode is types.InsertTextMode.AdjustIndentation and (blanks := _indentation(query)):
+        right = list(takewhile(lambda line: line.strip() and line.startswith(blanks), others))
     else:
         return left
     if len(right) == len(others):

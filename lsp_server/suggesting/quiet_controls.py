@@ -18,12 +18,6 @@ from lsp_server.settings.table import Settings
 from lsp_server.status import StatusReporter
 from lsp_server.wire.document_uri import path_of
 
-_OFF = {
-    OffScope.FILE: EmptyReason.FILE_OFF,
-    OffScope.LANGUAGE: EmptyReason.LANGUAGE_OFF,
-    OffScope.WORKSPACE: EmptyReason.WORKSPACE_OFF,
-}
-
 
 @dataclass(slots=True)
 class QuietControls:
@@ -51,7 +45,7 @@ class QuietControls:
         if document.language in settings.languages_off:
             return EmptyReason.LANGUAGE_OFF
         off = (scope for scope in OffScope if self._is_off(scope, self._name(scope, document)))
-        return next((_OFF[scope] for scope in off), None)
+        return next((EmptyReason[f"{scope.name}_OFF"] for scope in off), None)
 
     def silence(self, document: Document | None) -> EmptyReason | None:
         """Return why there are no automatic suggestions in a document now; None if there are."""

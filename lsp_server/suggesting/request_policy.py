@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable, Sequence
 
 from lsp_server.documents.documents import Document
@@ -44,8 +43,8 @@ class RequestPolicy:
         self._refusal_of_file = refusal_of_file
         self._consult = consult
         self.clock = clock
-        # By document: until when there are no automatic suggestions, by the clock, and why.
-        self._periods: dict[str, tuple[float, EmptyReason]] = {}
+        # By document: why there are no automatic suggestions, and until when, by the clock.
+        self._periods: dict[str, dict[EmptyReason, float]] = {}
         self.acceptance = AcceptanceGate(clock)
 
     async def consult(self, document: Document) -> None:
@@ -61,8 +60,8 @@ class RequestPolicy:
 
     def silence(self, document: Document) -> EmptyReason | None:
         """Return why no text may appear by itself in a document now, not even one that is generated already."""
-        until, reason = self._periods.get(document.uri, (-math.inf, None))
-        return reason if self.clock() < until else self.quiet.silence(document)
+        periods = self._periods.get(document.uri, {}).items()
+        return next((why for why, until in periods if self.clock() < until), None) or self.quiet.silence(document)
 
     def silence_for(self, query: Query, generation: Generation | None) -> EmptyReason | None:
         """Return why the user wants no automatic suggestions now; None for what was requested manually."""
@@ -98,9 +97,9 @@ class RequestPolicy:
             return EmptyReason.IN_INDENTATION
         return EmptyReason.INSIDE_WORD if begins_with_word(after) else None
 
-    def note_rejection(self, uri: str) -> None:
+    def note_rejection(self, document: Document) -> None:
         """Note that a suggestion was dismissed: a quiet period begins."""
-        self._keep_quiet(uri, EmptyReason.AFTER_REJECTION)
+        self._keep_quiet(document, EmptyReason.AFTER_REJECTION)
 
     def note_edits(self, document: Document, edits: Sequence[Edit]) -> None:
         """Note the edits of one event. Only deletions begin a quiet period, inserted text ends that of a deletion.
@@ -108,20 +107,19 @@ class RequestPolicy:
         With the key that inserts text, an editor may delete other text, such as the blanks of a line that was left.
         Who removes indentation alone is about to write a line at another depth.
         """
-        _, reason = self._periods.get(document.uri, (-math.inf, None))
         if any(edit.inserted for edit in edits):
-            if reason is EmptyReason.DELETING:
-                del self._periods[document.uri]
+            self._periods.get(document.uri, {}).pop(EmptyReason.DELETING, None)
         elif any(edit.removed for edit in edits) and not _dedent(document, edits):
-            self._keep_quiet(document.uri, EmptyReason.DELETING)
+            self._keep_quiet(document, EmptyReason.DELETING)
 
     def forget(self, uri: str) -> None:
         """Forget a closed document."""
         self._periods.pop(uri, None)
         self.quiet.document_closed(uri)
 
-    def _keep_quiet(self, uri: str, reason: EmptyReason) -> None:
-        self._periods[uri] = self.clock() + self._settings(uri).quiet_ms / 1000, reason
+    def _keep_quiet(self, document: Document, reason: EmptyReason) -> None:
+        until = self.clock() + self._settings(document.home).quiet_ms / 1000
+        self._periods.setdefault(document.uri, {})[reason] = until
 
 
 def _dedent(document: Document, edits: Sequence[Edit]) -> bool:

@@ -161,7 +161,7 @@ class ClientEvents:
         self._policy.acceptance.rejected(offer.passed)
         uri = offer.document.uri
         if reason is Rejection.DISMISSED:
-            self._policy.note_rejection(uri)
+            self._policy.note_rejection(offer.document)
             self._completer.clear(uri)
         else:
             self._completer.discard(uri, id_)

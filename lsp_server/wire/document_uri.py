@@ -6,10 +6,11 @@ URI for a key, hashes it or compares it never sees another one.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
-from functools import lru_cache
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
@@ -39,10 +40,13 @@ def named_path(uri: str) -> Path | None:
         if sys.platform == "win32" and re.match("/[A-Za-z]:", named):
             named = named[1].lower() + named[2:]
         path = Path(os.path.normpath(f"//{host}{named}" if host else named))
-        is_possible = path.is_absolute() and b"\0" not in os.fsencode(path)
-    except ValueError:  # not a URI, or a lone surrogate in it
+        path.lstat()
+    except ValueError:  # not a URI, or a lone surrogate or zero byte in it
         return None
-    return _as_listed(path) if is_possible else None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return None
+    return reduce(_as_listed, path.parts[1:], Path(path.anchor)) if path.is_absolute() else None
 
 
 def identity_of_uri(uri: str) -> str:
@@ -93,18 +97,15 @@ def _with_uris(value: Any, spelled: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 @lru_cache(_MAX_KNOWN)
-def _as_listed(path: Path) -> Path:
-    """Return a path with its names as the folders list them, where the disk finds them by another case as well."""
-    if path.parent == path:
-        return path
-    folder = _as_listed(path.parent)
-    own, other = folder / path.name, folder / path.name.swapcase()
+def _as_listed(folder: Path, name: str) -> Path:
+    """Return the path of a name in a folder, as that lists it where the disk finds it by another case as well."""
+    own, other = folder / name, folder / name.swapcase()
     try:
         if own == other or not os.path.samestat(own.lstat(), other.lstat()):
             return own
         names = os.listdir(folder)  # noqa: PTH208 - of a folder with very many files, paths take long
     except OSError:
         return own
-    folded = path.name.casefold()
-    listed = [name for name in names if name.casefold() == folded]
-    return own if path.name in listed or not listed else folder / listed[0]
+    folded = name.casefold()
+    listed = [each for each in names if each.casefold() == folded]
+    return own if name in listed or not listed else folder / listed[0]

@@ -9,6 +9,7 @@ import pytest
 from lsprotocol import types
 
 from completion.host.process.address import host_address
+from completion.host.process.clients import document_of
 from completion.host.process.sockets import TcpAddress, own_socket, tcp_socket
 from completion.host.server import HostServer, HostSettings
 from completion.remote.address import RemoteAddress
@@ -220,3 +221,19 @@ async def test_beside_a_local_model_suggestions_come_before_the_answer_and_only_
     finally:
         server.stop()
         await task
+
+
+async def test_of_what_is_closed_the_engine_hears_only_what_it_has_heard_of(room, asked, workspace, tmp_path):
+    engine, settings = room
+    other = tmp_path / "other"
+    other.mkdir()
+    client = await asked(KEEP, [workspace, other], engine_send=[str(other)], **settings)
+    await client.ready()
+    assert await suggestions(client, workspace) == []
+    assert await suggestions(client, other)
+    for folder in (workspace, other):
+        closed = types.TextDocumentIdentifier((folder / "a.py").as_uri())
+        client.lsp.text_document_did_close(types.DidCloseTextDocumentParams(closed))
+    assert await asyncio.to_thread(engine.forgot.acquire, timeout=60)
+    (closing,) = engine.forgotten
+    assert [document_of(key) for key in closing.documents] == [(other / "a.py").as_uri()]

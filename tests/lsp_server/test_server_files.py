@@ -150,6 +150,8 @@ async def test_the_engine_forgets_what_is_closed(paced, start_client, tmp_path):
     uri, folder = (tmp_path / "a.py").as_uri(), types.WorkspaceFolder(tmp_path.as_uri(), "project")
     for document in (uri, "untitled:1"):
         client.open(document, "text")
+        steps(paced, 3)
+        assert await client.complete(document, 0, 4)
         client.lsp.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(document)))
     client.lsp.workspace_did_change_workspace_folders(
         types.DidChangeWorkspaceFoldersParams(types.WorkspaceFoldersChangeEvent(added=[], removed=[folder]))

@@ -44,7 +44,8 @@ def likely_by_rules(request: NextEditRequest) -> NextEdits:
 class PacedEngine:
     """An engine that generates " 0 1 2 ...", one number per step, then alternatives, one per step.
 
-    With `gated`, every step waits until the test releases a permit; with `gated_files` as well, every file does.
+    Loading waits for `may_load`. With `gated`, every step waits until the test releases a permit; with `gated_files` as
+    well, every file does.
     A semaphore counts each kind of event for a test to wait for. `paused` counts the steps that found no permit: from
     then until the next permit the model's thread does nothing, so its queue stays as it is.
     """
@@ -71,6 +72,8 @@ class PacedEngine:
         self.readied = threading.Semaphore(0)
         self.stepped = threading.Semaphore(0)
         self.closed = threading.Event()
+        self.may_load = threading.Event()
+        self.may_load.set()
 
     def complete(self, request: CompletionRequest, cancel: CancelToken) -> Generator[CompletionEvent]:
         self.started.append(request.document)
@@ -169,6 +172,7 @@ class PacedEngine:
 
     def load(self, progress: Progress) -> LoadedEngine:
         progress("Counting to three.", 0.5)
+        self.may_load.wait(60)
         return LoadedEngine(self, "paced", "test", context_tokens=1000)
 
 

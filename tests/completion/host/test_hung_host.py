@@ -255,6 +255,7 @@ async def test_a_host_that_is_killed_whenever_it_loads_is_not_started_for_every_
 async def test_a_closing_sent_to_a_stopped_host_fails_and_the_host_is_ended(clients):
     client, statuses = clients()
     pid = (await client.connect()).pid
+    await suggested(client, replace(REQUEST, document="d"))
     stop(pid)
     async with asyncio.timeout(60):
         with pytest.raises(HostGoneError):

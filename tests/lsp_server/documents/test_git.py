@@ -20,7 +20,8 @@ from lsp_server.documents.documents import DocumentStore
 from lsp_server.documents.file_policy import FilePolicy
 from lsp_server.documents.rules.git import Git, listed
 from lsp_server.documents.workspace_feed import WorkspaceFeed
-from lsp_server.documents.workspace_folders import WorkspaceFolders
+from lsp_server.documents.workspace_folders import Folder, WorkspaceFolders
+from lsp_server.documents.workspace_search import search
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.settings.table import Settings
 from lsp_server.workspace_reader import identity_of
@@ -217,6 +218,19 @@ def test_git_that_could_not_say_once_is_asked_again_before_files_are_sent(reposi
     assert policy.refusal(repository / "notes.md") is None
     policy.ask([repository / "notes.md"])
     assert policy.refusal(repository / "notes.md") is EmptyReason.IGNORED_FILE
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_the_files_of_a_root_in_another_one_are_found_once(repository, is_listed):
+    if not is_listed:
+        shutil.rmtree(repository / ".git")
+    write(repository, "a.py", "b.py", "inner/c.py", "inner/d.py")
+    for name in ("a.py", "b.py"):
+        os.utime(repository / name, (0, 0))  # the oldest files, which a search leaves out first
+    roots = {repository, repository / "inner"}
+    policies = {Folder(path.as_uri(), path, path.name): FilePolicy(path, is_opened=True) for path in roots}
+    found = search(policies, set(), roots, 4, lambda: True)
+    assert sorted(file.name for file in found) == ["a.py", "b.py", "c.py", "d.py"]
 
 
 async def test_the_event_loop_waits_for_git_neither_when_a_file_is_opened_nor_when_the_index_changed(

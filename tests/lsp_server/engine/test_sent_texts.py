@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from completion.host.errors import StaleTextError
 from completion.host.open_texts import MAX_TEXTS, OpenTexts
 from completion.host.wire import encode
-from completion.request import WorkspaceFile, WorkspaceUpdate
-from lsp_server.engine.client import SentTexts
+from completion.request import Closing, WorkspaceFile, WorkspaceUpdate
+from lsp_server.engine.client import EngineClient, SentTexts
+from lsp_server.engine.launcher import EngineOptions
 
 steps = st.lists(st.tuples(st.sampled_from("ab"), st.text("xyé\n", max_size=9), st.booleans()), max_size=8)
 
@@ -27,7 +28,7 @@ def test_the_host_gets_every_text_as_it_is_and_asks_for_the_whole_one_that_it_lo
         try:
             got = host.whole(sent.shortened(whole))
         except StaleTextError:
-            sent.forget()
+            sent.forget(["w"])
             got = host.whole(sent.shortened(whole))
         assert got == whole
 
@@ -48,3 +49,12 @@ def test_a_host_keeps_a_bounded_number_of_texts():
     sent.shortened(update("0.py", "x"))
     with pytest.raises(StaleTextError):
         host.whole(sent.shortened(update("0.py", "xy")))
+
+
+async def test_the_texts_of_a_closed_workspace_are_not_kept():
+    client = EngineClient(EngineOptions())
+    client._sent.shortened(update("a.py", "x"))
+    await client.forget(Closing(workspaces=("another",)))
+    assert client._sent.shortened(update("a.py", "xy")).edited
+    await client.forget(Closing(workspaces=("w",)))
+    assert not client._sent.shortened(update("a.py", "xyz")).edited

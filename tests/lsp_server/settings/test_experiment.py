@@ -6,10 +6,12 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
+from lsprotocol import types
 
 from completion.errors import ConfigurationError
 from completion.request import Mode
 from lsp_server.cli.main import main
+from lsp_server.server import create_server
 from lsp_server.settings.experiment import NO_ARM, Arm, CurrentExperiment, Experiment, experiment_path
 from lsp_server.settings.table import COMPARABLE, DEFAULTS, Settings
 from lsp_server.telemetry.event_queue import SuggestionRecord, Telemetry
@@ -116,6 +118,14 @@ async def test_the_values_reach_the_engine_and_are_recorded(paced, start_client)
     assert recorded == expected
     assert set(expected.values()) == {"max_tokens=2", "max_tokens=5"}
     assert others == (1,)
+
+
+async def test_all_cells_of_a_notebook_have_its_side(runtime):
+    assert main(["experiment", "start", "length", "max_tokens=2,5", "--by", "file"]) == 0
+    session = create_server().session
+    cells = [types.TextDocumentItem(f"cell:{number}", "python", 1, "") for number in range(12)]
+    documents = [session.documents.open(cell, "file:///n.ipynb") for cell in cells]
+    assert len({session._settings.for_request(document)[1] for document in documents}) == 1
 
 
 def fill(sides, accepted_of_ten):

@@ -11,7 +11,7 @@ from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
 
 async def test_the_quiet_period_after_a_dismissal_lasts_a_second_and_spares_manual_requests():
     editor = ScriptedEditor("x = ")
-    editor.policy.note_rejection(URI)
+    editor.policy.note_rejection(editor.document)
     editor.clock.now += 0.9
     assert (await editor.ask()).reason is EmptyReason.AFTER_REJECTION
     assert texts(await editor.ask_and_hear("1", invoked=True)) == ["1"]
@@ -156,7 +156,7 @@ async def reach_error():
 
 async def reach_after_rejection():
     editor = ScriptedEditor("x = ")
-    editor.policy.note_rejection(URI)
+    editor.policy.note_rejection(editor.document)
     return await editor.ask()
 
 

@@ -382,10 +382,14 @@ async def test_the_log_has_a_model_servers_failure_without_its_words_which_may_q
     assert "canary" not in caplog.text
 
 
-async def test_a_stream_that_ends_early_is_an_error_and_is_not_repeated():
-    editor = ScriptedEditor("x = ")
+@pytest.mark.parametrize("said", [None, "val"])
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_a_stream_that_ends_early_is_an_error_and_is_not_repeated(said, streaming):
+    editor = ScriptedEditor("x = ", streaming=streaming)
     task = editor.ask()
     await editor.engine.wait_for_request(1)
+    if said:
+        await editor.engine.say(said)
     await editor.engine.fail(None)
-    assert (await task).reason is EmptyReason.ENGINE_ERROR
+    assert (await asyncio.wait_for(task, 60)).reason is EmptyReason.ENGINE_ERROR
     assert len(editor.engine.requests) == 1

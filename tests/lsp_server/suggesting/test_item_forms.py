@@ -202,12 +202,20 @@ def test_a_list_item_is_indented_once_whoever_indents_it(completion, mode, text)
     assert not item.preselect
 
 
-@pytest.mark.parametrize(("before", "text"), [("def f():\n    ", "a"), ("", "a\n\nb")])
-def test_a_client_that_indents_gets_no_empty_line_which_it_would_fill_with_blanks(before, text):
+@pytest.mark.parametrize(
+    ("before", "text", "item"),
+    [
+        ("def f():\n    ", "a\n\nb", "a"),
+        ("", "a\n\nb", "a\n\nb"),
+        ("x = foo(\n    a,", "\n    b,\n)", "\nb,"),
+        ("if a:\n\t", "b\n    c", "b"),
+    ],
+)
+def test_a_client_that_indents_gets_no_line_that_it_would_indent_too_far(before, text, item):
     profile = profile_of(client(completion=completion_of([MODES.AdjustIndentation]), inline=False))
     query = query_between(before, "", profile)
-    (item,) = list_items(query, Answer(Generation("id", query.situation), (Remainder(0, "a\n\nb", 0),)))
-    assert item.text_edit.new_text == text
+    (listed,) = list_items(query, Answer(Generation("id", query.situation), (Remainder(0, text, 0),)))
+    assert listed.text_edit.new_text == item
 
 
 def test_an_editor_that_is_known_to_insert_lines_as_they_are_gets_them_all():

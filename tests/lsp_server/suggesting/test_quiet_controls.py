@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from lsprotocol import types
 
 from completion.request import CompletionEvent, StopReason, Suggestion
 from lsp_server.documents.workspace_folders import WorkspaceFolders
 from lsp_server.empty_reason import EmptyReason
 from lsp_server.messages import InvalidMessageError, OffScope, Switch, read_minutes, read_switch
+from lsp_server.server import create_server
 from lsp_server.settings.shared_file import HashedAnswers
 from lsp_server.suggesting.request_builder import RequestBuilder
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor, settle, texts
@@ -179,3 +181,20 @@ def test_the_commands_name_what_is_wrong_with_their_arguments():
     for wrong in ([], ["file"], ["folder", URI], ["file", URI, "maybe"], [["file"], URI], [{}, URI]):
         with pytest.raises(InvalidMessageError, match="workspace"):
             read_switch(wrong)
+
+
+async def test_a_notebook_on_no_disk_that_is_switched_off_is_off_until_it_is_closed(runtime):
+    session = create_server().session
+    cells = [types.TextDocumentItem(f"cell:{number}", "python", 1, "") for number in range(2)]
+    order = [types.NotebookCell(types.NotebookCellKind.Code, cell.uri) for cell in cells]
+    notebook = types.NotebookDocument("untitled:n.ipynb", "jupyter", 1, order)
+    named, first = [types.TextDocumentIdentifier(cell.uri) for cell in cells], cells[0].uri
+    closed = types.DidCloseNotebookDocumentParams(types.NotebookDocumentIdentifier(notebook.uri), named)
+    for _ in range(2):
+        session.documents.open_notebook(types.DidOpenNotebookDocumentParams(notebook, cells))
+        assert session.quiet.off(session.documents.get(first)) is None
+        session.switch(Switch(OffScope.FILE, first, is_off=True))
+        session.document_changes.close(cells[1].uri)
+        assert session.quiet.off(session.documents.get(first)) is EmptyReason.FILE_OFF
+        session.document_changes.close_notebook(closed)
+    await session.close()

@@ -1,9 +1,11 @@
 """How long no suggestion appears after a deletion and a rejection, and in which lines none does."""
 
 import pytest
+from lsprotocol import types
 
 from lsp_server.empty_reason import EmptyReason
-from lsp_server.suggesting.request_policy import MAX_LINE_CHARACTERS
+from lsp_server.settings.table import Settings
+from lsp_server.suggesting.request_policy import MAX_LINE_CHARACTERS, RequestPolicy
 from tests.lsp_server.scripted_editor import URI, ScriptedEditor
 
 QUIET_S = 10
@@ -87,10 +89,12 @@ def test_an_event_without_changes_neither_begins_nor_ends_the_quiet():
     assert refusal(editor) is EmptyReason.DELETING
 
 
-def test_typing_does_not_end_the_quiet_after_a_rejection():
+def test_neither_typing_nor_a_deletion_ends_the_quiet_after_a_rejection():
     editor = ScriptedEditor("x = ", quiet_ms=1000 * QUIET_S)
-    editor.policy.note_rejection(URI)
+    editor.policy.note_rejection(editor.document)
     editor.type("1")
+    editor.delete(1)
+    editor.type("2")
     assert refusal(editor) is EmptyReason.AFTER_REJECTION
     editor.clock.now += QUIET_S
     assert refusal(editor) is None
@@ -98,7 +102,7 @@ def test_typing_does_not_end_the_quiet_after_a_rejection():
 
 def test_the_quiet_ends_when_the_document_is_closed():
     editor = ScriptedEditor("x = ", quiet_ms=1000 * QUIET_S)
-    editor.policy.note_rejection(URI)
+    editor.policy.note_rejection(editor.document)
     editor.policy.forget("file:///project/b.py")
     assert refusal(editor) is EmptyReason.AFTER_REJECTION
     editor.policy.forget(URI)
@@ -109,3 +113,15 @@ def test_only_a_line_of_more_than_the_maximum_is_too_long():
     for characters, expected in ((MAX_LINE_CHARACTERS, None), (MAX_LINE_CHARACTERS + 1, EmptyReason.LINE_TOO_LONG)):
         editor = ScriptedEditor("x" * characters)
         assert editor.policy.refusal(editor.document, editor.place()) is expected
+
+
+def test_the_quiet_in_a_cell_lasts_as_long_as_the_settings_of_its_notebook_say():
+    editor, of_notebook = ScriptedEditor(), {"file:///n.ipynb": Settings(quiet_ms=1000 * QUIET_S)}
+    cell = editor.documents.open(types.TextDocumentItem("cell:1", "python", 1, "x = "), "file:///n.ipynb")
+    policy = RequestPolicy(
+        lambda uri: of_notebook.get(uri, Settings(quiet_ms=0)), editor.quiet, lambda _uri: None, None, editor.clock
+    )
+    policy.note_rejection(cell)
+    assert policy.silence(cell) is EmptyReason.AFTER_REJECTION
+    editor.clock.now += QUIET_S
+    assert policy.silence(cell) is None

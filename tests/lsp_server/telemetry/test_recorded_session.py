@@ -457,7 +457,7 @@ async def test_the_rejection_of_an_older_suggestion_does_not_stop_a_newer_one(ho
 async def test_refusals_and_typed_characters_are_counted(editor, tmp_path):
     editor.type("abc")
     editor.edit(0, 0, "x" * 5000)  # a reload is not typing
-    editor.policy.note_rejection(URI)
+    editor.policy.note_rejection(editor.document)
     await editor.ask()
     assert await rows(editor, tmp_path, "SELECT language, reason, requests FROM refusals") == [
         ("python", "after_rejection", 1)

@@ -19,7 +19,7 @@ VSCODE_KEEPS = string.ascii_letters + string.digits + "/-._~"
 NEOVIM_KEEPS = VSCODE_KEEPS + "!$&'()*+,;=:@"
 """Those that Neovim's `vim.uri_from_fname` leaves as they are."""
 
-names = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1).filter(
+names = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=60).filter(
     lambda name: name not in (".", "..")
 )
 
@@ -96,3 +96,9 @@ def test_a_client_gets_its_own_spelling_back():
     inside = spelled.inward(message)
     assert inside["params"]["textDocument"]["uri"] == Path("/a/(b).py").as_uri()
     assert spelled.outward(inside) == message
+
+
+@pytest.mark.parametrize("count", [1_500, 100_000])
+def test_a_uri_with_very_many_parts_is_its_own_identity(count):
+    uri = "file://" + "/a" * count
+    assert identity_of_uri(uri) == uri
