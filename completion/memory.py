@@ -78,7 +78,7 @@ def large_memory(size: int) -> mmap.mmap:
         else:
             memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
-        raise ModelError(f"There are no {size / 1e6:,.0f} MB of memory. Close other programs and try again.") from error
+        raise ModelError(f"There is no memory for {size:,} bytes. Close other programs and try again.") from error
     if sys.platform == "linux":
         memory.madvise(mmap.MADV_HUGEPAGE)
     return memory

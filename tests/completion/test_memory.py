@@ -87,7 +87,7 @@ def test_large_memory_becomes_resident_where_it_is_written() -> None:
 
 
 def test_more_memory_than_there_is_is_an_error_that_says_how_much_and_what_to_do() -> None:
-    with pytest.raises(ModelError, match=r"no 1,152,921,504,607 MB of memory\. Close other programs"):
+    with pytest.raises(ModelError, match=r"no memory for 1,152,921,504,606,846,976 bytes\. Close other programs"):
         large_memory(1 << 60)
 
 

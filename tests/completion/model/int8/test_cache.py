@@ -7,6 +7,7 @@ from itertools import count
 import numpy as np
 import pytest
 
+from completion.errors import ModelError
 from completion.model.int8.packed_weights import load_packed
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.transformer import has_int8_instructions
@@ -55,7 +56,7 @@ def test_after_a_failed_allocation_the_next_request_finds_its_past_and_enough_sl
             patch.setattr(mmap, "mmap", MemoryFor(allocations))
             try:
                 cache.reserve(400)
-            except OSError:
+            except ModelError:
                 failed = True
             else:
                 failed = False
@@ -71,6 +72,6 @@ def test_shrinking_without_memory_for_the_smaller_arrays_leaves_the_larger_ones(
     qwen.prefill(tokens(60), slots(60), cache)
     with monkeypatch.context() as patch:
         patch.setattr(mmap, "mmap", MemoryFor(0))
-        with pytest.raises(OSError, match="Cannot allocate"):
+        with pytest.raises(ModelError, match="no memory"):
             cache.shrink()
     assert 400 <= cache.slots <= cache.view.plain_keys.shape[2]
