@@ -356,7 +356,7 @@ def test_after_the_text_of_a_server_that_died_no_name_is_known(beside, loaded, l
     vllm.on_end = lambda: local.pace.release(1 << 10)
     shown, _ = texts(engine, replace(REQUEST, names=("zebra",)))
     assert local.completed == 2
-    assert local.asked.prefix.startswith(REQUEST.prefix + shown[0])
+    assert local.asked.prefix.removeprefix(REQUEST.prefix) in shown  # the local model's own text may be the first one
     assert local.asked.names == ()
 
 
