@@ -90,7 +90,7 @@ RUNS = (
         Size("--rows draftline --sessions 8 --others 0", 4.0),
         Size("--sessions 10 --seconds 1800", 30.0),
     ),
-    Run("typing_ablation", "typing_ablation", Size("--sessions 8", 4.5), Size("", 4.0)),
+    Run("typing_ablation", "typing_ablation", Size("--sessions 8", 4.5), Size("", 14.0)),
     Run("team", "team", Size("--typists 1 4 --seconds 20", 1.2), Size("", 8.0)),
     Run(
         "quality_tests",

@@ -87,19 +87,35 @@ def draw(
     if text is not None and allowed is not None:
         text.weigh(scores)
         allowed = text.watched(allowed)
-    first_of, best = partial(_first_of, ids=candidates, allowed=allowed, cost=scaled_cost), int(scores.argmax())
-    key = np.uint64(sampling.seed & _WORD), np.uint64(position & _WORD)
-    near = scores[best] - np.float32(_NOISE_RANGE_NATS)
-    _add_noise(scores, kept, near, np.float32(np.inf), *key)
-    drawn = first_of(scores)
-    left = -math.inf if drawn is None else float(scores[drawn]) - (scaled_cost(drawn) if scaled_cost else 0.0)
-    if -math.inf < left < scores[best]:  # that is rejected or costs: what has no noise yet may be as good
-        _add_noise(scores, kept, np.float32(left - _NOISE_RANGE_NATS), near, *key)
-        drawn = first_of(scores)
+    first_of = partial(_first_of, ids=candidates, allowed=allowed, cost=scaled_cost)
+    drawn = _first_with_noise(scores, kept, sampling.seed, position, first_of, scaled_cost)
     if drawn is None and kept is not scaled:
         drawn = first_of(np.where(kept == -np.inf, scaled, -np.inf))
     if text is not None:
         text.note(kept, drawn)
+    return drawn
+
+
+def _first_with_noise(
+    scores: FloatArray,
+    kept: FloatArray,
+    seed: int,
+    position: int,
+    first_of: Callable[[FloatArray], int | None],
+    cost: Callable[[int], float] | None,
+) -> int | None:
+    """Return the first token by scores to which noise is added, as far below the best one as it can matter.
+
+    If the best one is rejected or costs, what is as far below the first of the others gets noise, too.
+    """
+    best, key = int(scores.argmax()), (np.uint64(seed & _WORD), np.uint64(position & _WORD))
+    near = scores[best] - np.float32(_NOISE_RANGE_NATS)
+    _add_noise(scores, kept, near, np.float32(np.inf), *key)
+    drawn = first_of(scores)
+    left = -math.inf if drawn is None else float(scores[drawn]) - (cost(drawn) if cost else 0.0)
+    if -math.inf < left < scores[best]:
+        _add_noise(scores, kept, np.float32(left - _NOISE_RANGE_NATS), near, *key)
+        drawn = first_of(scores)
     return drawn
 
 

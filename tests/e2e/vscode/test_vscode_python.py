@@ -44,6 +44,13 @@ def write_program(path: Path, text: str = PYTHON) -> None:
     path.chmod(0o755)
 
 
+def window_of_a_new_file(browser, server: CodeServer, folder: Path) -> CodeWindow:
+    file = folder / "shop" / "orders.py"
+    file.parent.mkdir()
+    file.touch()
+    return CodeWindow(browser, server, file)
+
+
 def test_an_updated_extension_installs_its_server_in_its_private_environment(
     paths, vsix, engine_room, browser, tmp_path, monkeypatch
 ):
@@ -64,10 +71,7 @@ def test_an_updated_extension_installs_its_server_in_its_private_environment(
     wheel.touch()
     server.start({})
     try:
-        file = tmp_path / "shop" / "orders.py"
-        file.parent.mkdir()
-        file.touch()
-        window = CodeWindow(browser, server, file)
+        window = window_of_a_new_file(browser, server, tmp_path)
         window.wait_for_ready()
         window.close()
         required = wheel.with_name("requirements.txt")
@@ -85,10 +89,7 @@ def test_commands_run_while_the_question_whether_to_install_is_open(paths, vsix,
     server.install(vsix)
     server.start({})
     try:
-        file = tmp_path / "shop" / "orders.py"
-        file.parent.mkdir()
-        file.touch()
-        window = CodeWindow(browser, server, file)
+        window = window_of_a_new_file(browser, server, tmp_path)
         window.page.wait_for_selector(".notification-toast:has-text('Install draftline')")
         window.command("draftline: Switch On or Off")
         window.page.wait_for_selector(f'{STATUS_ITEM}[aria-label*="draftline: off"]')
