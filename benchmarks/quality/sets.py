@@ -181,5 +181,9 @@ def half_of(id_: str) -> int:
 
     A task without a package has a half of its own: lines of one problem of HumanEval may be in both.
     """
-    package = id_.removeprefix(f"{MID_LINE}/").removeprefix(f"{OPENED}/").removeprefix(f"{NAMED}/").partition("==")[0]
-    return hashlib.sha256(package.encode()).digest()[0] % 2
+    return hashlib.sha256(package_of(id_).encode()).digest()[0] % 2
+
+
+def package_of(id_: str) -> str:
+    """Return the package of a task; the name of a task without one."""
+    return id_.removeprefix(f"{MID_LINE}/").removeprefix(f"{OPENED}/").removeprefix(f"{NAMED}/").partition("==")[0]

@@ -10,10 +10,9 @@ could reach (`least`). Times are processor times of steps, the least of several 
 `--parts head` lets a head draft that was trained on the model's states over the source files of `--sources`; its step
 is reckoned from the cost of the model's layers.
 
-`--parts choice` answers places of `--sets` with both models: each alone, the larger one with the small one's text as
-its first draft, the more certain one at each token, and rules that choose between the two texts. Thresholds are chosen
-on half 0. The table has the right first lines of half 1, the characters that are right, and the wait for the text with
-a cached prompt and with none. `--out FILE` writes each place at once; a later run makes only the missing ones.
+`--parts choice` answers places of half 1 of `--sets` with each model by itself. The table has the right first lines of
+both, and an interval of 90 % around their difference. Prompts are as long as the product's are on this machine, or with
+`--full-prompts` as long as on a quick one. `--out FILE` writes each place at once; a later run makes only the missing.
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ from pathlib import Path
 import torch
 
 from benchmarks.quality.sets import SETS, half_of, open_tasks
-from benchmarks.quality.tasks import Task, sample
+from benchmarks.quality.tasks import Task, distinct, sample
 from benchmarks.two_models.as_drafter import head_figures, layer_figures, small_figures
-from benchmarks.two_models.choosing import Place, choice_figures
+from benchmarks.two_models.choosing import Contender, Place, answers_at, choice_figures
 from benchmarks.two_models.head import Head, States, frequent_tokens
 from benchmarks.two_models.head_training import Corpus, train
-from benchmarks.two_models.places import Pair, answers_at
 from completion.model.int8.packed_weights import PackedWeights, load_packed
 from completion.model.int8.quantized import QuantizedTransformer
 from completion.model.int8.worker_threads import usable_threads
@@ -64,12 +62,13 @@ def main() -> None:
         figures["head"] = head_figures(loaded, states, head, options.data_dir, options.limit, options.repeats)
     if "choice" in options.parts:
         tasks = places(options.sets.split(","), options.data_dir, options.limit)
-        models = f"{options.model}, {options.larger}"
-        steps, found = answers_at(
-            tasks, lambda: Pair(*reversed(load_both(options))), options.out, models, options.repeats
-        )
-        answered = [Place.of(task, each, steps) for task, each in zip(tasks, found, strict=True)]
-        figures["choice"] = {"step_ms": steps, **choice_figures(answered)}
+        models = f"{options.model}, {options.larger}{', full prompts' * options.full_prompts}"
+
+        def contenders() -> list[Contender]:
+            return [Contender(each, full_prompts=options.full_prompts) for each in reversed(load_both(options))]
+
+        found = answers_at(tasks, contenders, options.out, models)
+        figures["choice"] = choice_figures([Place.of(*each) for each in zip(tasks, found, strict=True)])
     print(json.dumps({**figures, "minutes": round((time.perf_counter() - started) / 60, 1)}))
 
 
@@ -105,14 +104,14 @@ def head_of(options: argparse.Namespace, loaded: LoadedModel, states: States) ->
 
 
 def places(names: list[str], data_dir: str | None, limit: int) -> list[Task]:
-    """Return at most `limit` places of each half, data set and language; a lower limit returns the first of them."""
-    tasks = list(open_tasks(names, data_dir))
-    found: list[Task] = []
-    for most in range(1, limit + 1):
-        for half in (0, 1):
-            known = {task.id for task in found}
-            of_half = sample([task for task in tasks if half_of(task.id) == half], most)
-            found += [task for task in of_half if task.id not in known]
+    """Return at most `limit` places of half 1 of each data set and language; a lower limit returns the first of them.
+
+    Raises:
+        SystemExit: There are none.
+    """
+    tasks = [task for task in distinct(open_tasks(names, data_dir)) if half_of(task.id) == 1]
+    if not (found := sample(tasks, limit)):
+        raise SystemExit("There is no place of half 1. Raise --limit, or give other --sets.")
     return found
 
 
@@ -126,11 +125,12 @@ def _options() -> argparse.Namespace:
         "--limit",
         type=int,
         default=24,
-        help="number of texts of each half; for choice, of places of each half, data set and language",
+        help="number of texts of each half; for choice, of places of each data set and language",
     )
     parser.add_argument("--threads", type=int, help="threads of the model; the engine chooses if it is not given")
     parser.add_argument("--repeats", type=int, default=20, help="number of timings of each step (default: %(default)s)")
     parser.add_argument("--sets", default=PLACE_SETS, help="data sets of the places: " + ", ".join(SETS))
+    parser.add_argument("--full-prompts", action="store_true", help="prompts of full length, for choice")
     parser.add_argument("--out", type=Path, help="file of the places' answers; an existing file is continued")
     parser.add_argument("--head", type=Path, help="file of the trained head; an existing file is used")
     parser.add_argument("--sources", nargs="+", type=Path, default=[], help="folders of source code for its training")

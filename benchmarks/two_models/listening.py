@@ -1,10 +1,8 @@
-"""A model and its drafters that tell what happens inside a request, and draft a given text first."""
+"""A model and its drafters that tell what happens inside a request."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -24,57 +22,26 @@ from drafting.verifier import AcceptedPath
 
 MAX_NODES = 16
 """Maximum number of nodes in a draft tree, as in the product."""
-GIVEN = "given text"
-"""Name of a given text among the drafters."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What a model says to a text after a prompt, by one pass.
-
-    Attributes:
-        log_probability: Log-probability of its tokens.
-        ms: Time of the pass.
-    """
-
-    log_probability: float
-    ms: float
 
 
 class ListeningModel:
-    """A `CausalModel` that keeps the cache of its last step, and judges texts at the start of a request.
+    """A `CausalModel` that keeps the cache of its last step.
 
     Attributes:
         model: Computes the passes.
         cache: Cache of the last step.
-        asked: Texts to judge in the next step, which must score a chain, for example of a request without drafts.
-        judgements: Judgements of the last texts.
     """
 
     def __init__(self, model: CausalModel) -> None:
         self.model, self.shape, self.joint_requests = model, model.shape, model.joint_requests
         self.cache: KVCache | None = None
-        self.asked: Sequence[Sequence[int]] = ()
-        self.judgements: list[Judgement] = []
 
     def score(
         self, tokens: IntArray, parents: IntArray, cache: KVCache, cancel: CancelToken = NEVER, skipped: int = 0
     ) -> Logits:
         """See `CausalModel`."""
         self.cache = cache
-        if self.asked:
-            self.judgements = [self._judge(tokens, text, cache) for text in self.asked]
-            self.asked = ()
         return self.model.score(tokens, parents, cache, cancel, skipped)
-
-    def _judge(self, before: IntArray, text: Sequence[int], cache: KVCache) -> Judgement:
-        started = time.perf_counter()
-        logits = self.model.score(*chain((*before.tolist(), *text)), cache)
-        logits.argmax()
-        ms = 1e3 * (time.perf_counter() - started)
-        rows = range(len(before) - 1, len(before) - 1 + len(text))
-        found = [float(logits.row(row)[token]) - logits.log_sum(row) for row, token in zip(rows, text, strict=True)]
-        return Judgement(sum(found), ms)
 
     def held_weights(self) -> Held:
         """See `CausalModel`."""
@@ -111,18 +78,8 @@ def chain(tokens: Sequence[int]) -> tuple[IntArray, IntArray]:
     return np.asarray(tokens, dtype=np.int32), np.arange(ROOT, len(tokens) - 1, dtype=np.int32)
 
 
-def agreed(tokens: Sequence[int], others: Sequence[int]) -> int:
-    """Return the number of first tokens that are the same."""
-    same = 0
-    for one, other in zip(tokens, others, strict=False):
-        if one != other:
-            break
-        same += 1
-    return same
-
-
 class ListeningSession(DraftingSession):
-    """Drafts of an attempt whose steps are noted; a given text comes first as long as it is written.
+    """Drafts of an attempt whose steps are noted.
 
     Attributes:
         prompt: Tokens of the prompt.
@@ -130,21 +87,15 @@ class ListeningSession(DraftingSession):
         steps: Nodes and written tokens of each step.
     """
 
-    def __init__(self, session: DraftingSession, prompt: Sequence[int], given: Sequence[int]) -> None:
+    def __init__(self, session: DraftingSession, prompt: Sequence[int]) -> None:
         self.prompt, self.tokens, self.steps = tuple(prompt), list[int](), list[tuple[int, int]]()
-        self._session, self._given = session, tuple(given)
+        self._session = session
 
     def propose(
         self, context: Sequence[int], allowed: Callable[[int], bool] | None = None, shared: SharedStep = ALONE
     ) -> DraftTree:
-        """Return the rest of the given text, else what the session guesses."""
-        guesses = self._session.propose(context, allowed, shared)  # always, because it learns from its own guesses
-        written = tuple(context[len(self.prompt) :])
-        rest = self._given[len(written) :]
-        if not rest or self._given[: len(written)] != written:
-            return guesses
-        tokens, parents = chain(rest)
-        return DraftTree(tokens, parents, np.zeros(len(rest), dtype=np.int32), (GIVEN,))
+        """Return what the session guesses."""
+        return self._session.propose(context, allowed, shared)
 
     def observe(self, tree: DraftTree, best: IntArray, path: AcceptedPath, step_ms: float) -> None:
         """Note a step, and let the session learn from it."""
@@ -157,7 +108,6 @@ class ListeningDrafters(Drafters):
     """The drafters of a model as at their first start.
 
     Attributes:
-        given: Text that the next request drafts first.
         first: Session of the last request's first attempt.
     """
 
@@ -171,13 +121,12 @@ class ListeningDrafters(Drafters):
             line_ends=tokenizer.tokens_with_byte(b"\n"),
             common=partial(common_recycling, tokenizer.digest),
         )
-        self.given: Sequence[int] = ()
         self.first: ListeningSession | None = None
         self.warm_up()
 
-    def listen(self, given: Sequence[int] = ()) -> None:
-        """Start to listen to the next request, which drafts a text first."""
-        self.given, self.first = given, None
+    def listen(self) -> None:
+        """Start to listen to the next request."""
+        self.first = None
 
     def session(
         self, prompt: Sequence[int], workspace: str = "", tail: Sequence[int] = (), *, single_line: bool = False
@@ -186,5 +135,5 @@ class ListeningDrafters(Drafters):
         session = super().session(prompt, workspace, tail, single_line=single_line)
         if self.first is not None:
             return session
-        self.first = ListeningSession(session, prompt, self.given)
+        self.first = ListeningSession(session, prompt)
         return self.first

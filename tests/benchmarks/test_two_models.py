@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import math
 import shutil
 import sys
 
@@ -10,10 +9,9 @@ import numpy as np
 import pytest
 
 from benchmarks.drafting.records import Case
-from benchmarks.quality.scoring import score
 from benchmarks.quality.sets import half_of
 from benchmarks.two_models import __main__ as two_models
-from benchmarks.two_models.choosing import Place, Way, choice_figures, chosen_threshold, deferral
+from benchmarks.two_models.choosing import Place, choice_figures
 from benchmarks.two_models.head import Head, States, frequent_tokens
 from benchmarks.two_models.head_training import DEPTHS, Corpus, train
 from benchmarks.two_models.layers import (
@@ -155,53 +153,23 @@ def test_layers_are_skipped_in_the_order_in_which_the_draft_stays_right():
     assert without_every_other(12) == (0, 1, 2, 4, 6, 8, 10, 11)
 
 
-def way(text, log_probability, ms):
-    return Way(text, score(text, "right(x)", None), log_probability, ms, 2 * ms)
+def place(package, dataset, is_right):
+    return Place(package, dataset, is_right, (100.0, 300.0), (1000.0, 2000.0))
 
 
-def place(half, small, larger, sure):
-    own, other = way(small, sure, 100.0), way(larger, -1.0, 300.0)
-    return Place(
-        "set",
-        half,
-        own,
-        other,
-        way(larger, -1.0, 200.0),
-        other,
-        -9.0,
-        -1.0,
-        50.0,
-        60.0,
-        0,
-        3,
-        {"small": 1.0, "larger": 2.0},
-    )
-
-
-PLACES = [
-    place(half, *texts)
-    for half in (0, 1)
-    for texts in (("right(x)", "wrong", -1.0), ("wrong", "right(x)", -5.0), ("wrong", "wrong", -2.0))
-]
-
-
-def test_the_small_models_text_is_kept_where_it_is_sure():
-    threshold = chosen_threshold(PLACES[:3], [-1.0, -5.0, -2.0], deferral)
-    assert threshold == -2.0
-    outcomes = [deferral(threshold)(each) for each in PLACES[:3]]
-    assert [outcome.asked for outcome in outcomes] == [False, True, False]
-    assert [outcome.ms for outcome in outcomes] == [100.0, 300.0, 100.0]
-    assert chosen_threshold(PLACES[:3], [-1.0, -5.0, -2.0], deferral, most_asked=0.2) == -math.inf
-
-
-def test_rules_are_reported_on_the_other_half():
-    found = choice_figures(PLACES)
-    assert (found["small"]["right"], found["larger"]["right"], found["deferral"]["right"]) == (1, 1, 2)
-    assert found["measured_ms_p50"] == {"small": 200, "larger": 600, "drafted": 400, "cascade": 600, "judging pass": 60}
-    assert found["deferral"]["cold_ms_mean"] == round((101 + 303 + 101) / 3)
-    assert found["groups"]["all"] == {
-        "places": 3, "small": 1, "larger": 1, "both": 0, "only_small": 1, "only_larger": 1
+def test_right_lines_of_both_models_are_counted_and_their_difference_has_an_interval_over_packages():
+    gained, lost, same = (False, True), (True, False), (True, True)
+    places = [place(f"p{number}", "one", gained) for number in range(6)]
+    places += [place("q", "two", each) for each in (lost, same, same)]
+    figures = choice_figures(places)
+    assert figures["all"] | {"lower": 0, "upper": 0} == {
+        "places": 9, "small": 3, "larger": 8, "only_small": 1, "only_larger": 6, "difference": 0.556, "lower": 0,
+        "upper": 0,
     }  # fmt: skip
+    assert figures["one"]["lower"] == figures["one"]["upper"] == 1.0  # every package gains, so every sample does
+    assert figures["two"]["lower"] == figures["two"]["upper"] == figures["two"]["difference"] == -0.333  # one package
+    assert figures["all"]["lower"] < figures["all"]["difference"] < figures["all"]["upper"] == 1.0
+    assert (figures["ms_p50"], figures["prompt_ms_p50"]) == ([100, 300], [1000, 2000])
 
 
 def write(folder, name, records):
@@ -238,6 +206,6 @@ def test_each_part_prints_its_figures_and_answers_are_made_once(folders, data, m
     figures = run("layers,drafter,choice", small)
     assert figures["layers"]["exit after 50% of the layers"]["alone_speed"]["all"] > 0
     assert len(figures["drafter"]["small drafts"]["accepted_share"]) == CHAIN
-    assert figures["choice"]["groups"]["all"]["places"] == 3
+    assert figures["choice"]["all"]["places"] == 3
     shutil.rmtree(small)  # all answers are known
     assert run("choice", small)["choice"] == figures["choice"]
