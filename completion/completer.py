@@ -186,6 +186,10 @@ class Completer(ABC):
         planned = self._with_snippets(normalised(request), budget.context_tokens)
         return planned, self._planner.plan(planned, budget)
 
+    def _tokens_with(self, request: CompletionRequest, budget: PromptBudget) -> int:
+        """Return the length of a request's prompt."""
+        return len(self._laid_out(request, budget)[1].tokens)
+
     @staticmethod
     def _inside(planned: CompletionRequest, prompt: Prompt) -> CompletionRequest:
         """Return the request in the language at the cursor; in the document's where the healed run is of both."""

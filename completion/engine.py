@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from completion.cache.kv_session import KVSession, SessionSettings
 from completion.cache.kv_sessions import KVSessions
@@ -215,11 +216,12 @@ class Engine(Completer):
         """
         session, inside = self._sessions.open(request.document), embedded(request)
         session.language = true_language(inside.language, inside.prefix, inside.suffix)
+        tokens_of = partial(self._tokens_with, request)
         if session.budget is None or not session.tokens:
-            session.budget = self._pace.budget()
+            session.budget = self._pace.budget(tokens_of)
         planned, prompt = self._laid_out(request, session.budget)
         if not session.tokens and len(prompt.tokens) > (most_tokens := self._sessions.tokens_each()):
-            session.budget = self._pace.budget(most_tokens)
+            session.budget = self._pace.budget(tokens_of, most_tokens)
             planned, prompt = self._laid_out(request, session.budget)
         return planned, prompt, session
 

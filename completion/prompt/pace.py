@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 COLD_PROMPT_S = 0.6
@@ -16,6 +17,8 @@ FEWEST_TOKENS = 32
 
 With fewer, each takes longer, so the speed of such chunks says nothing of others.
 """
+GROWTH = 2
+"""Factor by which the prompt of a document that grows may exceed what is computed in time."""
 SHARES = (1.0, 0.75, 0.5, 0.25)
 """Possible budgets as shares of the largest. With less than the last one the model sees too little."""
 
@@ -45,6 +48,10 @@ SHORT_BUDGET = PromptBudget(prefix_tokens=160, suffix_tokens=64, context_tokens=
 """Budget of the short prompt that is used if the full one takes too long: some lines on both sides of the cursor."""
 
 
+TokensOf = Callable[[PromptBudget], int]
+"""Returns the length of a document's prompt with a budget."""
+
+
 class PromptPace:
     """The speed at which the last chunks of prompts were computed.
 
@@ -69,10 +76,15 @@ class PromptPace:
         """Return the time for `tokens` tokens; 0 before the first chunk was recorded."""
         return tokens / statistics.median(self._tokens_per_s) if self._tokens_per_s else 0.0
 
-    def budget(self, most_tokens: float = math.inf) -> PromptBudget:
+    def budget(self, tokens_of: TokensOf = lambda budget: budget.tokens, most_tokens: float = math.inf) -> PromptBudget:
         """Return the budget for a document with an empty cache, which keeps it so that its cache does not shift.
 
-        There is memory for `most_tokens`.
+        It is the largest with which the document's prompt is computed in time: most files are too short to fill all
+        parts of a budget. When such a file grows, its prompt takes at most `GROWTH` times as long.
+
+        Args:
+            tokens_of: Returns the length of the document's prompt with a budget; the most that it can have if unknown.
+            most_tokens: Number of tokens for which there is memory.
         """
         pace = statistics.median(self._tokens_per_s) if self._tokens_per_s else 0.0
         longer = self._longer
@@ -80,6 +92,9 @@ class PromptPace:
             longer //= 2
         if longer > 1:
             return self._largest.scaled(longer)
-        affordable = min(self._full_prompt_s * pace if pace else math.inf, most_tokens)
-        share = next((share for share in SHARES if share * self._largest.tokens <= affordable), SHARES[-1])
-        return self._largest.scaled(share)
+        in_time = self._full_prompt_s * pace if pace else math.inf
+        for budget in map(self._largest.scaled, SHARES):
+            is_possible = budget.tokens <= min(most_tokens, GROWTH * in_time)
+            if is_possible and (budget.tokens <= in_time or tokens_of(budget) <= in_time):
+                return budget
+        return budget

@@ -261,7 +261,7 @@ class RemoteEngine(Completer):
         inside = embedded(request)
         self._cache.open(request.document, true_language(inside.language, inside.prefix, inside.suffix))
         planned, prompt = self._laid_out(request, self._cache.budget(request.document))
-        if self._cache.renew_budget(request.document, prompt.tokens):
+        if self._cache.renew_budget(request.document, prompt.tokens, partial(self._tokens_with, request)):
             planned, prompt = self._laid_out(request, self._cache.budget(request.document))
         if len(prompt.tokens) >= (most := self.remote.facts.context_tokens):
             raise PromptTooLongError(f"The prompt has {len(prompt.tokens)} tokens; the server has room for {most}.")

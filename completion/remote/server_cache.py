@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from completion.cache.kv_plan import common_prefix
-from completion.prompt.pace import PromptBudget, PromptPace
+from completion.prompt.pace import PromptBudget, PromptPace, TokensOf
 from drafting.arrays import IntArray
 
 _MAX_DOCUMENTS = 256  # some clients close none
@@ -82,8 +82,13 @@ class ServerCache:
             document.budget = self._pace().budget()
         return document.budget
 
-    def renew_budget(self, name: str, prompt: Sequence[int]) -> bool:
+    def renew_budget(self, name: str, prompt: Sequence[int], tokens_of: TokensOf) -> bool:
         """Give a document the budget for the server's speed if its prompt is mostly computed anyway.
+
+        Args:
+            name: Name of the document.
+            prompt: The document's prompt with its budget.
+            tokens_of: Returns the length of that prompt with another budget.
 
         Returns:
             Whether it is another one.
@@ -91,7 +96,7 @@ class ServerCache:
         document = self._documents[name]
         before = document.budget
         if self._is_mostly_lacking(name, prompt):
-            document.budget = self._pace().budget()
+            document.budget = self._pace().budget(tokens_of)
         return document.budget != before
 
     def is_cold(self, name: str, prompt: Sequence[int]) -> bool:

@@ -39,7 +39,7 @@ def test_the_pace_decides_how_long_a_prompt_is(tokens_per_s, times):
         each.note(128, 128 / tokens_per_s)
     assert pace.budget() == PromptBudget().scaled(times)
     assert pace.budget().tokens <= COLD_PROMPT_S * tokens_per_s or times == 1
-    assert pace.budget(1536) == plain.budget() == PromptBudget()
+    assert pace.budget(most_tokens=1536) == plain.budget() == PromptBudget()
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,19 @@ def test_a_machine_of_unknown_speed_gets_the_largest_budget():
 @pytest.mark.parametrize(("share_of_memory", "share"), [(1, 1), (0.99, 0.75), (0.6, 0.5), (0.01, 0.25)])
 def test_little_memory_gives_a_smaller_prompt_on_a_fast_machine(share_of_memory, share):
     pace = pace_of(100_000)
-    assert pace.budget(share_of_memory * LARGEST.tokens) == LARGEST.scaled(share)
+    assert pace.budget(most_tokens=share_of_memory * LARGEST.tokens) == LARGEST.scaled(share)
+
+
+@pytest.mark.parametrize(
+    ("tokens_per_s", "tokens", "share"),
+    [(600, 900, 1), (600, 901, 0.75), (499, 700, 0.75), (499, 1200, 0.5), (250, 100, 0.5), (1, 100, 0.25)],
+)
+def test_a_short_document_gets_a_budget_that_it_does_not_fill_if_it_may_grow_to_twice_the_time(
+    tokens_per_s, tokens, share
+):
+    """A prompt has at most the document's tokens, and at most three quarters of its budget."""
+    budget = pace_of(tokens_per_s).budget(lambda budget: min(tokens, 3 * budget.tokens // 4))
+    assert budget == LARGEST.scaled(share)
 
 
 def test_without_a_maximum_time_the_budget_never_shrinks():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 import pytest
 
@@ -17,6 +18,7 @@ from completion.request import Closing, CompletionRequest
 from tests.completion.remote.vllm_emulation import VllmEmulation
 
 LARGEST = PromptBudget()
+LENGTH = attrgetter("tokens")
 DOCUMENT = "file:///a.py"
 
 
@@ -80,9 +82,9 @@ def test_a_prompt_that_is_computed_anyway_gets_the_budget_for_the_speed(tokens_p
     server.cache.open(DOCUMENT, "python")
     assert server.cache.budget(DOCUMENT) == LARGEST
     server.send(tokens(1_000))
-    assert not server.cache.renew_budget(DOCUMENT, tokens(1_001))
+    assert not server.cache.renew_budget(DOCUMENT, tokens(1_001), LENGTH)
     assert server.cache.budget(DOCUMENT) == LARGEST
-    assert server.cache.renew_budget(DOCUMENT, tokens(1_000, 50_000)) == (share < 1)
+    assert server.cache.renew_budget(DOCUMENT, tokens(1_000, 50_000), LENGTH) == (share < 1)
     assert server.cache.budget(DOCUMENT) == LARGEST.scaled(share)
 
 
