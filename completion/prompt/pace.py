@@ -7,6 +7,7 @@ import statistics
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 COLD_PROMPT_S = 0.6
 """Maximum time, in seconds, that a user waits for an uncached prompt, as after opening a file or a far jump."""
@@ -18,7 +19,7 @@ FEWEST_TOKENS = 32
 With fewer, each takes longer, so the speed of such chunks says nothing of others.
 """
 GROWTH = 2
-"""Factor by which the prompt of a document that grows may exceed what is computed in time."""
+"""Factor on the time of a prompt that a document's budget allows where more of the file stands before the cursor."""
 SHARES = (1.0, 0.75, 0.5, 0.25)
 """Possible budgets as shares of the largest. With less than the last one the model sees too little."""
 
@@ -48,10 +49,6 @@ SHORT_BUDGET = PromptBudget(prefix_tokens=160, suffix_tokens=64, context_tokens=
 """Budget of the short prompt that is used if the full one takes too long: some lines on both sides of the cursor."""
 
 
-TokensOf = Callable[[PromptBudget], int]
-"""Returns the length of a document's prompt with a budget."""
-
-
 class PromptPace:
     """The speed at which the last chunks of prompts were computed.
 
@@ -76,15 +73,14 @@ class PromptPace:
         """Return the time for `tokens` tokens; 0 before the first chunk was recorded."""
         return tokens / statistics.median(self._tokens_per_s) if self._tokens_per_s else 0.0
 
-    def budget(self, tokens_of: TokensOf = lambda budget: budget.tokens, most_tokens: float = math.inf) -> PromptBudget:
+    def budget(
+        self, tokens_of: Callable[[PromptBudget], int] = attrgetter("tokens"), most_tokens: float = math.inf
+    ) -> PromptBudget:
         """Return the budget for a document with an empty cache, which keeps it so that its cache does not shift.
 
-        It is the largest with which the document's prompt is computed in time: most files are too short to fill all
-        parts of a budget. When such a file grows, its prompt takes at most `GROWTH` times as long.
-
-        Args:
-            tokens_of: Returns the length of the document's prompt with a budget; the most that it can have if unknown.
-            most_tokens: Number of tokens for which there is memory.
+        It is the largest with which the document's prompt, which has `tokens_of` it, is computed in time: most files
+        are too short to fill all its parts. Where the file grows, or the cursor goes on in it, its prompts take at most
+        `GROWTH` times as long. There is memory for `most_tokens`.
         """
         pace = statistics.median(self._tokens_per_s) if self._tokens_per_s else 0.0
         longer = self._longer

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from completion.cache.kv_plan import common_prefix
-from completion.prompt.pace import PromptBudget, PromptPace, TokensOf
+from completion.prompt.pace import PromptBudget, PromptPace
 from drafting.arrays import IntArray
 
 _MAX_DOCUMENTS = 256  # some clients close none
@@ -82,13 +82,10 @@ class ServerCache:
             document.budget = self._pace().budget()
         return document.budget
 
-    def renew_budget(self, name: str, prompt: Sequence[int], tokens_of: TokensOf) -> bool:
+    def renew_budget(self, name: str, prompt: Sequence[int], tokens_of: Callable[[PromptBudget], int]) -> bool:
         """Give a document the budget for the server's speed if its prompt is mostly computed anyway.
 
-        Args:
-            name: Name of the document.
-            prompt: The document's prompt with its budget.
-            tokens_of: Returns the length of that prompt with another budget.
+        With another budget, the prompt has `tokens_of` it.
 
         Returns:
             Whether it is another one.

@@ -4,12 +4,19 @@ import math
 
 import pytest
 
+from completion.cache.kv_session import SessionSettings
 from completion.cancellation import CancelToken
 from completion.engine import Engine, EngineSettings
 from completion.prompt.pace import PromptBudget, PromptPace
 from completion.request import CompletionRequest
 
+BUDGET = PromptBudget(prefix_tokens=512, suffix_tokens=128, context_tokens=128)
 LARGEST = PromptBudget(prefix_tokens=800, suffix_tokens=200, context_tokens=500)
+
+
+def prompt_tokens(engine, document, prefix):
+    request = CompletionRequest(prefix, document=document, max_tokens=1, grammar="off", drafting=False)
+    return next(event.statistics for event in engine.complete(request, CancelToken()) if event.done).prompt_tokens
 
 
 def pace_of(tokens_per_s, full_prompt_s=1.5):
@@ -62,13 +69,19 @@ def test_small_chunks_and_a_single_slow_one_do_not_change_the_budget():
 
 def test_a_document_keeps_its_budget_while_its_session_holds_tokens(tiny_model):
     """The maximum time is shorter than any prompt, so the second document's prompts are a quarter as long."""
-    engine = Engine(tiny_model, EngineSettings(budget=PromptBudget(512, 128, 128), full_prompt_s=1e-9))
+    engine = Engine(tiny_model, EngineSettings(budget=BUDGET, full_prompt_s=1e-9))
     text = "value = value + 1\n" * 400
+    first = prompt_tokens(engine, "first", text)
+    assert prompt_tokens(engine, "first", text + "v") >= first
+    assert prompt_tokens(engine, "second", text) < first / 2
 
-    def prompt_tokens(document, prefix):
-        request = CompletionRequest(prefix, document=document, max_tokens=1, grammar="off", drafting=False)
-        return next(event.statistics for event in engine.complete(request, CancelToken()) if event.done).prompt_tokens
 
-    first = prompt_tokens("first", text)
-    assert prompt_tokens("first", text + "v") >= first
-    assert prompt_tokens("second", text) < first / 2
+def test_the_prompt_of_a_short_document_is_whole_on_a_machine_that_is_too_slow_for_those_of_long_ones(tiny_model):
+    """Chunks of 16 tokens do not count, so the machine computes the 400 tokens a second that are noted."""
+    settings = EngineSettings(budget=BUDGET, full_prompt_s=1.0, sessions=SessionSettings(chunk_tokens=16))
+    engine, text = Engine(tiny_model, settings), "value = value + 1\n" * 48
+    whole = prompt_tokens(engine, "unknown speed", text)
+    engine._pace.note(400, 1.0)
+    assert BUDGET.scaled(0.5).prefix_tokens < whole <= 400
+    assert prompt_tokens(engine, "short", text) == whole
+    assert prompt_tokens(engine, "long", 40 * text) <= BUDGET.scaled(0.5).tokens
