@@ -22,7 +22,10 @@ from completion.paths import cache_dir
 
 PASS_ROWS = 3
 """Rows of a pass until a first text: the last token, and two that are drafted."""
-_OTHER_MS = 8.0
+_PASSES = 2.1
+"""Passes until a text is shown, at the median key of typed sessions that does not follow what was suggested; mostly, a
+line must be complete. It does not depend on the model: docs/decisions.md."""
+_OTHER_MS = 10.0
 """Time of a first text beside the passes: prompt, drafts, grammar and search. It hardly depends on the model."""
 _UNBLOCKED = 1.2
 """Time of a pass in int8 over that in blocks where only one of them was measured: docs/decisions.md."""
@@ -45,9 +48,6 @@ class KnownModel:
         block_bytes: Bytes that a pass reads of its weights in blocks of about 4 bits.
         gives: What it is better at than the default model; a clause.
         in_blocks: Whether its files have blocks, which the backend `auto` keeps.
-        passes: Passes until a text is shown, at the median key of typed sessions that does not follow what was
-            suggested; mostly, a line must be complete. Larger models show lines where the default has none that is
-            likely. As counted for the default and `qwen2.5-coder-1.5b`.
     """
 
     spec: str
@@ -57,7 +57,6 @@ class KnownModel:
     download_bytes: int
     gives: str = ""
     in_blocks: bool = True
-    passes: float = 2.8
 
     def read_bytes(self, form: str) -> int:
         """Return how many bytes a pass reads in a form of the weights: "q4", "int8" or 16 bits."""
@@ -72,7 +71,7 @@ def _of_hub(name: str, weights: int, block_bytes: int, download_bytes: int, lice
 _BETTER = "its first lines are right a little more often, and it writes edits that the default model cannot"
 _SMALL, _LARGER = DEFAULT_PACKAGE, LARGER_PACKAGE
 KNOWN = (
-    KnownModel("default", _SMALL.name, 494_000_000, 395_500_000, _SMALL.size_bytes, passes=2.3),
+    KnownModel("default", _SMALL.name, 494_000_000, 395_500_000, _SMALL.size_bytes),
     KnownModel(_LARGER.name, _LARGER.name, 1_544_000_000, 1_001_900_000, _LARGER.size_bytes, _BETTER),
     _of_hub(
         "Qwen2.5-Coder-3B-Instruct", 3_086_000_000, 2_003_000_000, 6_171_000_000, "; no commercial use by its licence"
@@ -139,7 +138,7 @@ class Measured:
         reading, computing = to.read_bytes(self.form) / of.read_bytes(self.form), to.weights / of.weights
         rows_ms = self.costs_ms[min(PASS_ROWS, len(self.costs_ms)) - 1] - once
         factor = _UNBLOCKED if (self.form, form) == ("q4", "int8") else 1.0
-        return _OTHER_MS + factor * to.passes * (once * reading + rows_ms * computing)
+        return _OTHER_MS + factor * _PASSES * (once * reading + rows_ms * computing)
 
 
 def measured_folder() -> Path:

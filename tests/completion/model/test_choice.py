@@ -26,10 +26,10 @@ EXPECTED = {
     "the same, on battery": (SMALL, None),
     "the same, while a compiler runs": (SMALL, None),
     "the same, 1.2 GB free": (SMALL, None),
-    "Apple M2 Pro": (THREE, None),
+    "Apple M2 Pro": (SEVEN, None),
     "workstation with sixteen cores": (THREE, None),
     "server with 64 cores": (SEVEN, None),
-    "graphics card with 8 GB": (THREE, None),
+    "graphics card with 8 GB": (SEVEN, None),
     "graphics card with 24 GB": (SEVEN, None),
     "the same, after the card was lost": (SMALL, None),
 }

@@ -148,7 +148,7 @@ def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, mon
     (measured_folder() / "default.json").write_text(measured.to_json())
     offering = printed()
     assert "within the 120 ms of `first_text_budget_ms`" in offering
-    assert f"forecasts: {KNOWN[0].name} 26 ms, {KNOWN[1].name}" in offering
+    assert f"forecasts: {KNOWN[0].name} 27 ms, {KNOWN[1].name}" in offering
     assert "larger model" in offering
     assert "GB: draftline models get" in offering
     user_file.write_text(f"model = {str(tiny_qwen2)!r}")
