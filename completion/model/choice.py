@@ -24,7 +24,7 @@ PASS_ROWS = 3
 """Rows of a pass until a first text: the last token, and two that are drafted."""
 _PASSES = 2.1
 """Passes until a text is shown, at the median key of typed sessions that does not follow what was suggested; mostly, a
-line must be complete. As counted for the default model and `qwen2.5-coder-1.5b`: docs/decisions.md."""
+line must be complete. As fitted for the default model and `qwen2.5-coder-1.5b`: docs/decisions.md."""
 _OTHER_MS = 10.0
 """Time of a first text beside the passes: prompt, drafts, grammar and search. It hardly depends on the model."""
 _UNBLOCKED = 1.2
