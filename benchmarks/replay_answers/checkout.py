@@ -19,8 +19,9 @@ from typing import Any
 
 from completion import engine
 from completion.cancellation import CancelToken
+from completion.decoding import decoder
 from completion.decoding.attempt import OWN_ENDS, Attempt
-from completion.decoding.constraints import NO_TOKEN, Constraints, ConstraintState
+from completion.decoding.constraints import Constraints, ConstraintState
 from completion.decoding.decoder import Step
 from completion.decoding.local_task import LocalTask
 from completion.decoding.run_record import RunRecord
@@ -31,6 +32,7 @@ from drafting.verifier import MODEL
 
 product: Any = engine
 """The engine's module, which imports what makes a task, from wherever it is in a version."""
+NO_TOKEN: int = vars(decoder)["NO_TOKEN"]  # whichever module defines it
 STOP = -2
 """Stands for the model's stop token."""
 GRAMMAR = "grammar"
