@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from completion.model.choice import KNOWN, Choice, KnownModel, Machine, Measured, choose
+from lsp_server.settings.table import DEFAULTS
 
 ROWS = 16
 """Largest number of rows of a described measurement."""
-BUDGET_MS = 120.0
-"""The default of the setting `first_text_budget_ms`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Described:
         def is_installed(model: KnownModel) -> bool:
             return model.name in here
 
-        return choose(machine, self.measured(), is_installed, BUDGET_MS)
+        return choose(machine, self.measured(), is_installed, DEFAULTS.first_text_budget_ms)
 
 
 MACHINES = (
@@ -64,11 +63,11 @@ MACHINES = (
     Described("laptop of 2015: two cores, AVX2", 12, 120, 4, installed=2),
     Described("two cores of a server", 20, 350, 8, installed=1),
     Described("laptop with eight cores", 40, 900, 12, installed=2),
-    Described("the same, default model alone", 40, 900, 12, installed=1),
     Described("the same, on battery", 40, 900, 12, installed=2, on_battery=True),
     Described("the same, while a compiler runs", 40, 900, 12, installed=2, load=2.5),
     Described("the same, 1.2 GB free", 40, 900, 1.2, installed=2),
     Described("Apple M2 Pro", 150, 2_500, 16),
+    Described("the same, default model alone", 150, 2_500, 16, installed=1),
     Described("workstation with sixteen cores", 80, 4_000, 64),
     Described("server with 64 cores", 250, 10_000, 256),
     Described("graphics card with 8 GB", 350, 30_000, 6.4, device="cuda"),

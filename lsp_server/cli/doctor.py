@@ -65,7 +65,7 @@ def _reason(asked: str | None) -> str:
         return "It is the one of --model."
     if users_settings().model != DEFAULTS.model:
         return f"The setting `model` of {user_file()} names it."
-    return 'It is the default; `model = "auto"` takes the largest that is quick enough here: docs/models.md.'
+    return "It is the default, as always beside a model server."
 
 
 async def _engine_checks(options: EngineOptions, progress: Console) -> tuple[list[Check], Mapping[str, Any] | None]:

@@ -64,14 +64,14 @@ class Settings:
         bounds=(0, 10_000),
     )
     model: str = setting(
-        "The model: `default`; `auto`, the largest that is installed and quick enough on this machine; a "
+        "The model: `auto`, the largest that is installed and quick enough on this machine; `default`, a "
         "packaged model's name, a hub id, or the whole path of a folder with safetensors or of a `.gguf` file.",
-        default="default",
+        default="auto",
         scope=Scope.MACHINE,
     )
     first_text_budget_ms: int = setting(
         'Time for the first text, in milliseconds, within which `model = "auto"` takes a model.',
-        default=120,
+        default=80,
         bounds=(1, 60_000),
         scope=Scope.MACHINE,
     )

@@ -138,19 +138,19 @@ def test_doctor_says_which_model_serves_and_why(runtime, tiny_qwen2, capsys, mon
         main(["doctor", "--no-engine", *options])
         return capsys.readouterr().out
 
-    assert "It is the default; " in printed()
     user_file = runtime / "config" / "draftline" / "config.toml"
     user_file.parent.mkdir(parents=True)
-    user_file.write_text('model = "auto"')
     assert "It is the default, until a start has measured how quick this machine is." in printed()
     measured = Measured(KNOWN[0].name, "q4", "cpu", 0, (8.0,) * 16, platform.node())
     measured_folder().mkdir(parents=True)
     (measured_folder() / "default.json").write_text(measured.to_json())
     offering = printed()
-    assert "within the 120 ms of `first_text_budget_ms`" in offering
+    assert "within the 80 ms of `first_text_budget_ms`" in offering
     assert f"forecasts: {KNOWN[0].name} 27 ms, {KNOWN[1].name}" in offering
     assert "larger model" in offering
     assert "GB: draftline models get" in offering
+    user_file.write_text('engine_url = "http://127.0.0.1:1"\nengine_mode = "local_first"')
+    assert "It is the default, as always beside a model server." in printed()
     user_file.write_text(f"model = {str(tiny_qwen2)!r}")
     of_setting = printed()
     assert str(tiny_qwen2) in of_setting

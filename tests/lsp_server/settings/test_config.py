@@ -79,7 +79,7 @@ def test_a_project_cannot_choose_the_model_or_enable_telemetry(tmp_path):
     user = tmp_path / "config.toml"
     user.write_text("max_tokens = 5\ntelemetry = false\n")
     settings, problems = load(user, project, [])
-    assert (settings.model, settings.max_tokens, settings.telemetry) == ("default", 7, False)
+    assert (settings.model, settings.max_tokens, settings.telemetry) == ("auto", 7, False)
     assert len(problems) == 2
 
 
