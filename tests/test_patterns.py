@@ -53,3 +53,16 @@ def test_a_search_takes_time_in_proportion_to_the_text(module, name):
     pattern = getattr(importlib.import_module(module), name)
     slow = [part for part in REPEATED if takes_long(pattern, (part * LENGTH)[:LENGTH] + "\0")]
     assert not slow
+
+
+def test_no_repeated_group_is_possessive():
+    """Before Python 3.11.5, as on Debian 12, `(?:…)*+` gives up where an alternative has failed; `(?>(?:…)*)` does not.
+
+    There, no string in three quotes had an end (https://github.com/python/cpython/issues/106052).
+    """
+    possessive = re.compile(r"[^(]\)(?:[*+?]|\{+[^{}]*(?:\{\w+\})?\}+)\+")
+    assert possessive.search(r"(?:a|b){{1,{_MOST}}}+c")
+    assert possessive.search(r"(?:a|b)*+c")
+    files = [path for package in ("completion", "drafting", "lsp_server") for path in (ROOT / package).rglob("*.*")]
+    sources = {path: path.read_text(encoding="utf-8") for path in files if path.suffix in {".py", ".toml"}}
+    assert [str(path) for path, source in sources.items() if possessive.search(source)] == []

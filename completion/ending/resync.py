@@ -12,12 +12,12 @@ from completion.ending.rest_of_line import rest_of_line
 from completion.ending.rule import Ends
 from completion.syntax.lexicon import lexicon_of
 
-_VALUE = r"""\{(?:[^{}]|\{[^{}]*\})*+\}|"[^"]*"|'[^']*'"""  # of an attribute; in braces, it may have `=>`
-_WITHIN_TAG = re.compile(rf"""(?<![\w.])<([A-Za-z][\w.:-]*)(?:\s(?:{_VALUE}|[^<>"'])*+(?:"[^"]*|'[^']*)?)?\Z""")
+_VALUE = r"""\{(?>(?:[^{}]|\{[^{}]*\})*)\}|"[^"]*"|'[^']*'"""  # of an attribute; in braces, it may have `=>`
+_WITHIN_TAG = re.compile(rf"""(?<![\w.])<([A-Za-z][\w.:-]*)(?:\s(?>(?:{_VALUE}|[^<>"'])*)(?:"[^"]*|'[^']*)?)?\Z""")
 _TAG_END = re.compile(r"""\s*/?>""")
-_IN_TAG = re.compile(rf"""(?:[^<>"'{{/=]|{_VALUE}|[/=](?!>))*+""")
+_IN_TAG = re.compile(rf"""(?>(?:[^<>"'{{/=]|{_VALUE}|[/=](?!>))*)""")
 _TAG = re.compile(
-    rf"""<(?P<end>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s(?:{_VALUE}|[^<>"'])*+)?(?<!/)>"""
+    rf"""<(?P<end>/?)(?P<name>[A-Za-z][\w.:-]*)(?:\s(?>(?:{_VALUE}|[^<>"'])*))?(?<!/)>"""
     r"|\{%[-+~]?\s*(?P<end_>end)?(?P<name_>[a-z]\w*)[^%\n]*%\}"  # of Jinja, Django, Twig and Liquid
     r"|\{(?P<_end>[#/])(?P<_name>[a-z]+)[^\n]{0,1000}?\}"  # of Svelte
 )

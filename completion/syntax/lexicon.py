@@ -13,8 +13,8 @@ from completion.syntax.table import pattern
 
 _BRACKETS = "|".join(map(re.escape, "()[]{}"))  # alternatives that begin with a character are searched fast
 _MAX_REGEX = 200  # characters of a regular expression's literal; it bounds the time for a line of many slashes
-_CLASS = rf"\[(?:[^\]\\\n]|\\.){{0,{_MAX_REGEX}}}+\]"  # of characters, in a regular expression
-_REGEX = rf"(?:[^/\\\[\n]|\\.|{_CLASS}){{1,{_MAX_REGEX}}}+/"  # from its first character to its last
+_CLASS = rf"\[(?>(?:[^\]\\\n]|\\.){{0,{_MAX_REGEX}}})\]"  # of characters, in a regular expression
+_REGEX = rf"(?>(?:[^/\\\[\n]|\\.|{_CLASS}){{1,{_MAX_REGEX}}})/"  # from its first character to its last
 _MAX_NESTED = 2  # brackets in brackets of a literal, as in `%r{(?:#{a.map { b }})}`
 
 
@@ -140,7 +140,7 @@ def _string(end: str, kind: Mapping[str, Any]) -> Literal:
     other = [skip, f"(?!{code}){escape}" if code and escape else escape, f"[^{special}{line_end}]++"]
     inner = "|".join(filter(None, [*other, f"{stops}[^{line_end}]" if line_end else f"{stops}(?s:.)"]))
     last = [ends, f"(?P<code>{code})" if code else "", "" if lines else r"(?=\n)"]
-    return Literal(end, re.compile(f"(?:{inner})*+(?:{'|'.join(filter(None, last))})"), lines=bool(lines))
+    return Literal(end, re.compile(f"(?>(?:{inner})*)(?:{'|'.join(filter(None, last))})"), lines=bool(lines))
 
 
 def _slash(row: Mapping[str, Any]) -> Iterator[str]:
@@ -168,16 +168,16 @@ def _delimited(kind: Mapping[str, Any]) -> Iterator[str]:
     for each in kind["delimiters"].split():
         again = ""
         if "twice" in kind:
-            again = rf"(?:[ \t]*(?:{brackets}))?" if len(each) > 1 else rf"(?:\\.|[^\\\n{each}])*+\{each}"
+            again = rf"(?:[ \t]*(?:{brackets}))?" if len(each) > 1 else rf"(?>(?:\\.|[^\\\n{each}])*)\{each}"
         yield _between(each) + again
 
 
 def _between(delimiters: str) -> str:
     first, last = delimiters[0], delimiters[-1]
     other = rf"\\.|[^\\\n\{first}\{last}]"
-    inner = rf"(?:{other})*+"
+    inner = rf"(?>(?:{other})*)"
     for _ in range(_MAX_NESTED if first != last else 0):
-        inner = rf"(?:{other}|\{first}{inner}\{last})*+"
+        inner = rf"(?>(?:{other}|\{first}{inner}\{last})*)"
     return rf"\{first}{inner}\{last}"
 
 
