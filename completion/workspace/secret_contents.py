@@ -26,7 +26,9 @@ _VALUE = re.compile(
     re.MULTILINE,
 )
 _PAGES = ("next", "next_", "continuation", "page", "page_")  # tokens that name the next page of a list
-_PLACEHOLDER = re.compile("your|change|example|placeholder|dummy|sample|secret|passw|token|x{3}|arn:", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"your|change|example|placeholder|dummy|sample|secret|passw|token|x{3}|arn:|(?:\.{3}|…)\Z", re.IGNORECASE
+)
 _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _MIN_CHARACTERS, _MIN_BITS = 16, 3.5
 """Length, and entropy of a character, of a value that counts in any file; hexadecimal ones have twice the length."""
