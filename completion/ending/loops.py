@@ -9,6 +9,7 @@ from functools import lru_cache
 from completion.edits import common_length
 from completion.ending.context import Context
 from completion.ending.rule import Ends
+from completion.ending.word_end import before_begun
 from completion.syntax.indent_style import depth
 
 MIN_LINE_REPEATS = 3
@@ -24,9 +25,10 @@ Of 240,000 lines of source files, 3 repeat as many and then go on in another way
 _MIN_PHRASE = 4  # characters of a phrase
 _WORD = re.compile(r"\w+")
 _LETTER = re.compile(r"[^\W_]")
+_FIRST_PICTOGRAPH = "\U0001f000"  # unlike a line of box drawing, a row of one emoji is nothing that people write
 
 
-def loops(text: str, _context: Context) -> Ends:
+def loops(text: str, context: Context) -> Ends:
     """End after the first run of a loop of lines or phrases, of which the last whole line or a growing one is the end.
 
     A loop of phrases has no end before its line's: `f(f(f(f(x))))` and a format such as `%02x:%02x:%02x:%02x` are none.
@@ -39,8 +41,10 @@ def loops(text: str, _context: Context) -> Ends:
     line, lines = text[start:].removesuffix("\r"), text.split("\n")
     phrase, begun = _phrase_ends(line)
     looped = _run_end(lines, MIN_LINE_REPEATS, grows=True) if line.strip() else len(lines)
-    kept = min(len("\n".join(lines[:looped])), start + phrase if phrase < len(line) else len(text))
-    sure = min(len("\n".join(lines[: _run_end(lines, 1, grows=True)])), start + begun)
+    kept = before_begun(text, start + phrase, context) if phrase < len(line) else len(text)
+    sure = before_begun(text, start + begun, context) if begun < len(line) else len(text)
+    kept = min(kept, len("\n".join(lines[:looped])))
+    sure = min(sure, len("\n".join(lines[: _run_end(lines, 1, grows=True)])))
     return Ends(kept, min(kept, sure), over=len(line) - phrase >= MIN_ENDLESS)
 
 
@@ -110,4 +114,5 @@ def _first_end(line: str, period: int, ends: range, other: int) -> int:
 
 def _has_words(text: str) -> bool:
     """Return whether a text says more than a pattern of punctuation: by its letters, or by symbols such as emoji."""
-    return len(_LETTER.findall(text)) >= 3 or (not text.isascii() and len(set("".join(text.split()))) >= 3)
+    is_told = len(_LETTER.findall(text)) >= 3 or (not text.isascii() and len(set("".join(text.split()))) >= 3)
+    return is_told or max(text, default="") >= _FIRST_PICTOGRAPH

@@ -68,7 +68,7 @@ def next_lines(text: str, context: Context) -> Ends:
     must be the same, as far as the text goes. All of them must be there if the user has begun such a line and it
     stands elsewhere, too, or the text leaves its brackets open: then it may begin a further item. A clause such as
     `else` begins none: a statement has it once. Of a text that was cut short, a last line that may become such a
-    repetition goes, too. Lines without words are left to the brackets.
+    repetition goes, too, unless the user has begun it. Lines without words are left to the brackets.
     """
     lines = _lines(text, context)
     sure = _sure(text, lines, context)
@@ -80,7 +80,8 @@ def next_lines(text: str, context: Context) -> Ends:
             kept = _kept(text, line.offset, context)
             finished = sum(bool(each.tokens) for each in lines[index:-1])
             return Ends(len(kept), min(len(kept), sure), over=finished >= needed)
-    return Ends(sure if context.cut_short else len(text), sure)
+    goes_on = "\n" not in text and context.line_before.strip()  # with what the user has begun
+    return Ends(sure if context.cut_short and not goes_on else len(text), sure)
 
 
 @lru_cache(maxsize=2)

@@ -100,6 +100,11 @@ def _whole_words(text: str, context: Context) -> int:
         and context.line_after.startswith(context.before.string)
     ):
         end = min(begun, end)
+    return before_begun(text, end, context)
+
+
+def before_begun(text: str, end: int, context: Context) -> int:
+    """Return an end of a text, or the one before it with nothing after it that only begins: an opener, a separator."""
     after = context.line_after.lstrip()[:1]
     begin = f"{_OPENERS}," if after and after in LINE_CLOSERS else _OPENERS  # before a closer, no other item follows
     bare = len(text[:end].rstrip(f"{begin} \t"))

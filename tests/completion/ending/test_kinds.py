@@ -57,6 +57,7 @@ PHRASES = {
     "hindi": '"नमस्ते", ',
     "flags": '"🇪🇸", ',
     "emoji": '"👩\u200d💻", ',
+    "one emoji": "🙂" * 4,
     "arabic": "مرحبا، ",
     "greek": "λόγος; ",
     "long": ", ".join(f'"word {number}"' for number in range(20)) + ", ",
@@ -73,6 +74,15 @@ def test_a_loop_of_any_script_and_length_ends_after_its_first_run(phrase, langua
     end = next(filter(None, ends))
     assert end.reason is StopReason.REPETITION
     assert end.length <= 2 * len(phrase)
+
+
+@given(LANGUAGES, st.sampled_from(["null", "0x00", "f(a, 1)", '"да"', "да", "[1, 2]"]), st.sampled_from(["", "; "]))
+def test_a_loop_leaves_no_separator_before_a_closer(language, value, rest):
+    context = context_at("x = [1, ", f"]{rest}\n", language)
+    text = f"{value}, " * 20
+    ends = (stop(text[:end], context) for end in range(len(text) + 1))
+    assert finished_text(text[: next(filter(None, ends)).length], context).rstrip()[-1] == value[-1]
+    assert not any(each.endswith(",") for each in all_shown(text, context))
 
 
 @given(LANGUAGES, st.integers(9, 20))
