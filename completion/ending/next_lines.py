@@ -207,8 +207,8 @@ def _is_said(text: str, line: _Line, context: Context) -> bool:
         is_last = not text[line.offset :].rstrip().partition("\n")[2]
         return is_last and _is_reached(below, context)
     ours, theirs = _NAME.match(line.whole), _NAME.match(below)
-    if ours is None or theirs is None or ours["head"] != theirs["head"]:
-        return False
+    if ours is None or theirs is None or ours["head"] not in (theirs["head"], f"{theirs['name']} ="):
+        return False  # the second is a value before the line that declares the name
     _, *further = (each for each in context.following if each.strip())
     value = [theirs["value"], *takewhile(lambda each: depth(each) > depth(below), further)]
     read = re.compile(rf"(?<!\w){re.escape(ours['name'])}(?!\w)")

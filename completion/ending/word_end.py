@@ -15,7 +15,7 @@ from completion.syntax.table import row_of
 _WORD = re.compile(r"[\w$]+")
 _LAST_WORD = re.compile(r"(?<![\w$])[\w$]+\Z")
 _OPENERS = "([{"
-_NUMBER = r"(?:(?<![\w$])(?<!\d\.)v?\d+|\A)(?:\.\d+)*\.?"  # a version is one word, also from its middle on
+_NUMBER = r"(?:(?<![\w$])(?<!\d\.)v?\d+|\A)(?:\.\d\w*)*\.?"  # a version is one word, also from its middle on
 _ESCAPE = r"(?<!\\)\\+"  # a command begins with one, too
 _TAIL = re.compile(rf"(?:{_ESCAPE})?(?<![\w$])[\w$]+\Z|{_ESCAPE}\Z|{_NUMBER}\Z")
 

@@ -169,6 +169,7 @@ def test_what_the_next_line_defines_is_not_defined_above_it(declared, name):
     text = f"{before}{name} = parts[2].trim().size(){after}"
     assert finished_text(text, context) == ""
     assert all_shown(text, context) <= {""}
+    assert finished_text(f"{before.strip('abcdefghijklmnopqrstuvwxyz ')}{name} = 2{after}", context) == ""
     other = f"{before}other = parts[2].trim(){after}"
     assert finished_text(other, context) == other
 
